@@ -1,20 +1,22 @@
 //! Chooses how each column of a chunk is compressed, and how many rows the chunk has.
 //!
 //! ```text
-//!                        ┌──────────── Adaptive ────────────┐
-//!   what was encoded ───▶│ choice: what each column costs   │
-//!   what was sent ──────▶│ price: λ, the price of a byte    │──▶ compression, rows
-//!                        └──────────────────────────────────┘
+//!   encoded columns ──▶ ColumnCosts: what each compression costs ──┐
+//!                                                                  ├──▶ compressions, rows
+//!   bytes sent ───────▶ Price: λ, what a byte on the network costs ┘
 //! ```
 //!
+//! [`Chooser`] holds both. Each column gets the compression with the least `encode_ns + λ · bytes`.
+//!
 //! The pipeline of the server (`dray-transfer`) and the PostgreSQL extension share this crate. It
-//! has no runtime, starts no threads and does no I/O.
+//! has no runtime and starts no threads.
 
 #![forbid(unsafe_code)]
 
-mod adaptive;
-mod choice;
+mod candidate;
+mod chooser;
+mod column_costs;
 mod price;
 
-pub use adaptive::{Adaptive, Plan};
-pub use price::Passage;
+pub use chooser::{Chooser, ColumnChoices};
+pub use price::Delivery;

@@ -1,113 +1,115 @@
-//! λ, the price of a byte: how many nanoseconds of encoding one byte less on the way is worth.
+//! λ, the price of a byte: the nanoseconds of encoding that one byte less on the network is worth.
 //!
 //! The writer alone steers it, because it alone sees both sides:
 //!
 //! ```text
-//!   waits for a chunk (starved)  ──▶ encoding is what's slow  ──▶ λ falls: cheaper encodings, more bytes
-//!   waits for the socket (busy)  ──▶ the way is what's slow   ──▶ λ rises: smaller encodings, more time
+//!   waits for a chunk (starved) ──▶ encoding is slow    ──▶ λ falls: cheaper encodings, more bytes
+//!   waits for the socket (busy) ──▶ the network is slow ──▶ λ rises: smaller encodings, more time
 //! ```
 //!
-//! It rests where the socket is busy but for a small share of the time: then processor and way are
-//! both used up. The socket's own rate bounds it: below what a byte takes there, λ would leave
-//! processors idle that could save time; a multiple above, the next byte saved costs far more than
-//! it brings back, and others may want the processors. Where encoding itself uses the processors
-//! up, the socket is slow because these are, and a byte costs what it takes of them. While a
-//! connection finds out how fast it may send, in its first round trips, it says nothing of the way:
-//! λ can only fall.
+//! λ settles where the socket is idle for a small share of the time: processors and network are
+//! then both used up. The rate of the socket bounds it. Below the time that a byte takes there, λ
+//! would leave processors idle that could save time. Far above, the next byte saved costs much more
+//! than it brings back, and others may need the processors.
+//!
+//! Two cases are special. Where encoding itself uses up the processors, the socket is slow because
+//! they are, and a byte costs its processor time. During TCP's slow start the socket says nothing
+//! about the network, and λ can only fall.
 
 use std::sync::LazyLock;
 use std::time::Duration;
 
-/// How many there are: asking takes longer than a hundred rows do, since control groups are files.
+/// The number of processors. Asking takes longer than encoding a hundred rows: the answer is in the
+/// files of control groups.
 static PROCESSORS: LazyLock<f64> =
     LazyLock::new(|| std::thread::available_parallelism().map_or(1.0, |count| count.get() as f64));
-/// A span tells of a way so many times slower than the last at most: a stall is not a line.
-const TIMES_SLOWER_MAX: f64 = 4.0;
-/// Standing idle for a larger share than this, the socket wants chunks at once.
+/// One span makes the network at most this many times slower: a stall is not a slow network.
+const SLOWDOWN_MAX: f64 = 4.0;
+/// A socket that is idle for a larger share than this needs chunks at once.
 const STARVED_LONG: f64 = 0.5;
-/// The share of the time in which the socket may stand idle: what λ aims at.
-const STARVED_AIM: f64 = 0.03;
-/// λ stays below so many times what a byte takes on the way: beyond, a tenth fewer bytes cost
-/// several times the work.
-const TIMES_BYTE_MAX: f64 = 8.0;
-/// Processors are used up by encoding when it takes such a share of their time, and its threads
-/// wait for them for such a share of theirs.
-const CROWDED_RUNNING: f64 = 0.2;
-const CROWDED_WAITING: f64 = 0.3;
-/// Both are known after so long.
-const CROWDED_TIME: Duration = Duration::from_millis(100);
-/// What a byte then costs, in times of what it takes on the way: it keeps processors busy for most
-/// of that, in the kernels of both ends.
-const TIMES_BYTE_CROWDED: f64 = 0.75;
-/// The bounds of λ. The lower one is less than a copy of a byte takes; the upper one is a line of
-/// 80 kbit/s.
+/// The share of the time that the socket should be idle.
+const STARVED_TARGET: f64 = 0.03;
+/// λ is at most this multiple of a byte's network time. Beyond it, a tenth fewer bytes cost several
+/// times the work.
+const PRICE_TIMES_BYTE_MAX: f64 = 8.0;
+/// Encoding uses up the processors when it takes this share of their time, and its threads wait for
+/// them for this share of theirs.
+const CPU_BOUND_RUNNING: f64 = 0.2;
+const CPU_BOUND_WAITING: f64 = 0.3;
+/// The time over which both shares are averaged.
+const CPU_BOUND_TIME: Duration = Duration::from_millis(100);
+/// λ in that case, as a multiple of a byte's network time: for most of it, the byte keeps
+/// processors busy in the kernels of both ends.
+const CPU_BOUND_TIMES_BYTE: f64 = 0.75;
+/// The bounds of λ: less than a copy of a byte takes, and a network of 80 kbit/s.
 const PRICE_NS_MIN: f64 = 0.01;
 const PRICE_NS_MAX: f64 = 100_000.0;
-/// λ is set anew after so long, and after a chunk.
+/// The shortest time between two settings of λ.
 const SPAN: Duration = Duration::from_millis(20);
-/// The largest and smallest step of ln λ.
+/// The largest and the smallest step of ln λ.
 const STEP_MAX: f64 = 1.5;
 const STEP_MIN: f64 = 0.05;
-/// How much the newest span counts in the rate of the way.
-const NEWEST: f64 = 0.5;
-/// The same for a thread that sends itself: what it waits depends on what it chose, so it must not
-/// follow too quickly.
-const NEWEST_ALONE: f64 = 0.2;
-/// It counts less where fewer bytes than this have passed: they may have waited for anything.
+/// The weight of the newest span in the rate of the network.
+const NEWEST_WEIGHT: f64 = 0.5;
+/// The same for a thread that encodes and sends. Its waits depend on its own choices, so it must
+/// follow more slowly.
+const NEWEST_WEIGHT_INLINE: f64 = 0.2;
+/// A span weighs less when fewer bytes than this were delivered: they may have waited for anything.
 const TELLING_BYTES: f64 = 256e3;
-/// A reader that is slow is known after so long.
+/// The time over which the reader's share is averaged.
 const READER_TIME: Duration = Duration::from_millis(300);
 
-/// λ, and what it was learned from.
+/// λ, and what it is derived from.
 #[derive(Debug)]
 pub(crate) struct Price {
     ns: f64,
+    /// The size of the last step of ln λ, and whether it went up.
     step: f64,
     rising: bool,
-    /// What a byte takes on the way: as guessed, then as seen.
+    /// Nanoseconds that a byte takes on the network: first the initial λ, then the measured mean.
     byte_ns: f64,
-    /// The share of the time that the reader's own slowness holds the way up.
+    /// The share of the network's busy time in which the reader had no room, from 0 to 1.
     reader_share: f64,
     processors: f64,
-    /// The share of the processors' time that encoding takes, and of its threads' time that they
-    /// wait for one.
+    /// The share of the processors' time that encoding takes.
     running: f64,
+    /// The share of the encoding threads' time in which they wait for a processor.
     waiting: f64,
-    /// For how long the connection is still finding out how fast it may send.
-    starting: Duration,
-    /// Chunks that were planned, and that were sent.
-    planned: u64,
+    /// The network time until TCP's slow start is over.
+    slow_start: Duration,
+    /// Chunks begun, and chunks sent.
+    begun: u64,
     sent: u64,
-    /// How many had been planned when λ was last set: it shows in those behind them only.
-    planned_before: u64,
+    /// `begun` when λ was last set: only later chunks show the effect.
+    begun_before: u64,
     span: Span,
 }
 
-/// What happened to bytes that were sent.
+/// What a connection delivered in some span of time.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Passage {
-    /// How many have arrived, or were at least taken by the socket.
+pub struct Delivery {
+    /// Bytes that the other end acknowledged, or at least that the socket took.
     pub bytes: u64,
-    /// How long there were some on the way.
+    /// The time in which bytes were on the network.
     pub busy: Duration,
-    /// How much of that time the reader had no room for more.
-    pub held_up: Duration,
+    /// The part of `busy` in which the reader had no room for more.
+    pub receiver_limited: Duration,
 }
 
-/// What the writer did since λ was last set.
+/// What happened since λ was last set.
 #[derive(Debug, Default)]
 struct Span {
+    /// The writer's waits for chunks and for the socket.
     starved: Duration,
     busy: Duration,
-    /// How long threads ran that encode.
-    ran: Duration,
-    passage: Passage,
+    /// Processor time of the threads that encode.
+    cpu_time: Duration,
+    delivery: Delivery,
 }
 
 impl Price {
-    /// λ begins with `guess_ns`. For a time of `starting` on the way nothing is learned of how slow
-    /// that is.
-    pub(crate) fn new(guess_ns: f64, starting: Duration) -> Self {
+    /// λ begins at `guess_ns`. For the first `slow_start` of network time it does not rise.
+    pub(crate) fn new(guess_ns: f64, slow_start: Duration) -> Self {
         let ns = guess_ns.clamp(PRICE_NS_MIN, PRICE_NS_MAX);
         Self {
             ns,
@@ -118,109 +120,112 @@ impl Price {
             processors: *PROCESSORS,
             running: 0.0,
             waiting: 0.0,
-            starting,
-            planned: 0,
+            slow_start,
+            begun: 0,
             sent: 0,
-            planned_before: 0,
+            begun_before: 0,
             span: Span::default(),
         }
     }
 
-    /// A chunk will be made under λ as it is now.
-    pub(crate) fn plan(&mut self) -> f64 {
-        self.planned += 1;
+    /// Begins a chunk under the present λ, which it returns.
+    pub(crate) fn begin_chunk(&mut self) -> f64 {
+        self.begun += 1;
         self.ns
     }
 
+    /// λ in nanoseconds per byte.
     pub(crate) fn ns(&self) -> f64 {
         self.ns
     }
 
-    /// What a byte takes on the way.
+    /// Nanoseconds that a byte takes on the network.
     pub(crate) fn byte_ns(&self) -> f64 {
         self.byte_ns
     }
 
-    /// How much of what is slow is the reader, from 0 to 1.
+    /// The share of the network's busy time in which the reader had no room, from 0 to 1.
     pub(crate) fn reader_share(&self) -> f64 {
         self.reader_share
     }
 
-    /// A chunk was made in a time in which its thread ran for so long.
-    pub(crate) fn made(&mut self, took: Duration, ran: Duration) {
-        self.span.ran += ran;
+    /// A chunk was encoded. It took this long, and its thread ran for `cpu_time` of that.
+    pub(crate) fn encoded(&mut self, took: Duration, cpu_time: Duration) {
+        self.span.cpu_time += cpu_time;
         if !took.is_zero() {
-            let waiting = 1.0 - (ran.as_secs_f64() / took.as_secs_f64()).min(1.0);
-            self.waiting += (waiting - self.waiting) * newest_of(took, CROWDED_TIME);
+            let waiting = 1.0 - (cpu_time.as_secs_f64() / took.as_secs_f64()).min(1.0);
+            self.waiting += (waiting - self.waiting) * newest_weight(took, CPU_BOUND_TIME);
         }
     }
 
-    /// The writer waited for a chunk, and has it.
+    /// The writer has a chunk, for which it waited this long.
     pub(crate) fn starved(&mut self, waited: Duration) {
         self.sent += 1;
         self.span.starved += waited;
     }
 
-    /// The writer waited so long until the socket had taken a chunk; meanwhile this had passed.
-    /// True if that set λ anew.
-    pub(crate) fn sent(&mut self, busy: Duration, passage: Passage) -> bool {
+    /// The socket has taken a chunk, for which the writer waited `busy`. Returns whether λ changed.
+    pub(crate) fn sent(&mut self, busy: Duration, delivery: Delivery) -> bool {
         self.span.busy += busy;
-        self.span.passage.bytes += passage.bytes;
-        self.span.passage.busy += passage.busy;
-        self.span.passage.held_up += passage.held_up;
+        self.span.delivery.bytes += delivery.bytes;
+        self.span.delivery.busy += delivery.busy;
+        self.span.delivery.receiver_limited += delivery.receiver_limited;
         let span = self.span.starved + self.span.busy;
-        let Passage { bytes, busy, held_up } = self.span.passage;
+        let Delivery { bytes, busy, receiver_limited } = self.span.delivery;
         if span < SPAN || bytes == 0 || busy.is_zero() {
             return false;
         }
         let starved = self.span.starved.as_secs_f64() / span.as_secs_f64();
-        let reader_share = (held_up.as_secs_f64() / busy.as_secs_f64()).min(1.0);
-        self.reader_share += (reader_share - self.reader_share) * newest_of(busy, READER_TIME);
-        let running = self.span.ran.as_secs_f64() / (span.as_secs_f64() * self.processors);
-        self.running += (running - self.running) * newest_of(span, CROWDED_TIME);
+        let reader_share = (receiver_limited.as_secs_f64() / busy.as_secs_f64()).min(1.0);
+        self.reader_share += (reader_share - self.reader_share) * newest_weight(busy, READER_TIME);
+        let running = self.span.cpu_time.as_secs_f64() / (span.as_secs_f64() * self.processors);
+        self.running += (running - self.running) * newest_weight(span, CPU_BOUND_TIME);
+        let in_slow_start = !self.slow_start.is_zero();
         if reader_share < 0.9 {
             let seen_ns = busy.as_secs_f64() * (1.0 - reader_share) * 1e9 / bytes as f64;
-            let times_max = if self.starting.is_zero() { TIMES_SLOWER_MAX } else { 1.0 };
-            let seen_ns = seen_ns.min(self.byte_ns * times_max);
-            let newest = NEWEST * (bytes as f64 / TELLING_BYTES).min(1.0);
-            self.byte_ns += (seen_ns - self.byte_ns) * newest;
+            let slowdown_max = if in_slow_start { 1.0 } else { SLOWDOWN_MAX };
+            let seen_ns = seen_ns.min(self.byte_ns * slowdown_max);
+            let weight = NEWEST_WEIGHT * (bytes as f64 / TELLING_BYTES).min(1.0);
+            self.byte_ns += (seen_ns - self.byte_ns) * weight;
         }
         let byte_ns = self.byte_ns;
         self.span = Span::default();
         let before = self.ns;
-        let is_starting = !self.starting.is_zero();
-        self.starting = self.starting.saturating_sub(busy);
+        self.slow_start = self.slow_start.saturating_sub(busy);
         if starved > STARVED_LONG {
             self.ns = self.ns.min(2.0 * byte_ns);
         }
-        if self.sent > self.planned_before && (!is_starting || starved > STARVED_AIM) {
-            self.set(starved, byte_ns);
-        } else if !is_starting && starved < STARVED_AIM && self.reader_share < 0.5 {
+        if self.sent > self.begun_before && (!in_slow_start || starved > STARVED_TARGET) {
+            self.take_step(starved, byte_ns);
+        } else if !in_slow_start && starved < STARVED_TARGET && self.reader_share < 0.5 {
             self.ns = self.ns.max(byte_ns);
         }
-        let is_crowded = self.running > CROWDED_RUNNING && self.waiting > CROWDED_WAITING;
-        let times_max = if is_crowded { TIMES_BYTE_CROWDED } else { TIMES_BYTE_MAX };
+        let is_cpu_bound = self.running > CPU_BOUND_RUNNING && self.waiting > CPU_BOUND_WAITING;
+        let times_max = if is_cpu_bound { CPU_BOUND_TIMES_BYTE } else { PRICE_TIMES_BYTE_MAX };
         self.ns = self.ns.min(byte_ns * times_max).clamp(PRICE_NS_MIN, PRICE_NS_MAX);
+        debug_assert!(self.ns.is_finite() && self.byte_ns.is_finite());
         if self.ns == before {
             return false;
         }
-        self.planned_before = self.planned;
+        self.begun_before = self.begun;
         true
     }
 
-    /// The thread that makes the chunks sent so many bytes itself, and waited so long for the
-    /// socket: that is what a byte costs it, for it can do nothing else meanwhile.
-    pub(crate) fn sent_alone(&mut self, bytes: u64, waited: Duration) {
+    /// The thread that encodes has itself sent this many bytes, and waited this long for the
+    /// socket. That wait is the price: the thread could do nothing else meanwhile.
+    pub(crate) fn sent_inline(&mut self, bytes: u64, waited: Duration) {
         let seen_ns = waited.as_secs_f64() * 1e9 / bytes.max(1) as f64;
-        self.ns = (self.ns + (seen_ns - self.ns) * NEWEST_ALONE).clamp(PRICE_NS_MIN, PRICE_NS_MAX);
+        self.ns += (seen_ns - self.ns) * NEWEST_WEIGHT_INLINE;
+        self.ns = self.ns.clamp(PRICE_NS_MIN, PRICE_NS_MAX);
         self.byte_ns = self.ns;
-        // The thread may get help later.
+        // Other threads may encode later, and then this count matters.
         self.sent += 1;
     }
 
-    fn set(&mut self, starved: f64, byte_ns: f64) {
-        let rising = starved < STARVED_AIM;
-        // Steps in one direction grow, a turn halves them: quick after a change, at rest otherwise.
+    /// Moves λ one step towards the target, given the share of the time that the socket was idle.
+    fn take_step(&mut self, starved: f64, byte_ns: f64) {
+        let rising = starved < STARVED_TARGET;
+        // Steps in one direction grow, a turn halves them: fast after a change, calm otherwise.
         self.step = if rising == self.rising {
             (self.step * 1.4).min(STEP_MAX)
         } else {
@@ -236,19 +241,18 @@ impl Price {
                 self.ns = self.ns.max(byte_ns);
             }
         } else {
-            let missed = ((starved - STARVED_AIM) / (1.0 - STARVED_AIM)).clamp(0.0, 1.0);
-            // While the way is busy for most of the time, a byte less is worth that much of its
-            // time there.
+            let missed = ((starved - STARVED_TARGET) / (1.0 - STARVED_TARGET)).clamp(0.0, 1.0);
+            // A byte is worth its network time for the share of the time that the network is busy.
             let worth = byte_ns * (1.0 - starved);
             let lower = self.ns * (-self.step * missed.sqrt()).exp();
-            // What lies far above that need not come down in small steps.
+            // From far above, λ need not come down in small steps.
             let nearer = self.ns * (2.0 * byte_ns / self.ns).min(1.0).powf(missed);
             self.ns = lower.min(nearer).max(worth.min(self.ns));
         }
     }
 }
 
-/// How much the newest counts in a mean over about `time`, if it took `took`.
-fn newest_of(took: Duration, time: Duration) -> f64 {
+/// The weight of the newest value in a mean over about `time`, if it was measured over `took`.
+fn newest_weight(took: Duration, time: Duration) -> f64 {
     1.0 - (-took.as_secs_f64() / time.as_secs_f64()).exp()
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use dray_chooser::Adaptive;
+use dray_chooser::Chooser;
 use dray_format::{Batch, Compression, ErrorKind as FormatErrorKind, Limits, TableRoom};
 use dray_transfer::{Chunker, Failure, Receiver, Sender, Settings, Times, produce, queue};
 use dray_wire::{Checksums, CompressionChoice, ErrorKind, Query, ServerError};
@@ -63,7 +63,7 @@ pub(crate) struct Begun {
 pub(crate) struct Running {
     pub(crate) producers: Producers,
     pub(crate) chunks: Receiver,
-    pub(crate) adaptive: Option<Arc<Adaptive>>,
+    pub(crate) adaptive: Option<Arc<Chooser>>,
     pub(crate) times: Arc<Times>,
     /// The memory that it was given, until it ends.
     pub(crate) admitted: Admitted,
@@ -102,9 +102,9 @@ impl Begin<'_> {
         settings: Settings,
         compression: CompressionChoice,
     ) -> Result<Running, ServerError> {
-        let price_ns = line.price_ns.unwrap_or_else(|| Adaptive::price_guess_ns(line.round_trip));
+        let price_ns = line.price_ns.unwrap_or_else(|| Chooser::price_guess_ns(line.round_trip));
         let adaptive = (compression == CompressionChoice::Auto)
-            .then(|| Arc::new(Adaptive::new(&plan.schema, price_ns, line.round_trip, LEVEL_MAX)));
+            .then(|| Arc::new(Chooser::new(&plan.schema, price_ns, line.round_trip, LEVEL_MAX)));
         let chunk_bytes_max = settings.limits.chunk_bytes_max;
         let (bytes_max, chunks_min) = match adaptive {
             // Floats become whole numbers by saturation.
@@ -144,7 +144,7 @@ async fn start_producers(
     workers: &Handle,
     plan: &Plan,
     settings: Settings,
-    adaptive: Option<&Arc<Adaptive>>,
+    adaptive: Option<&Arc<Chooser>>,
     queue: Sender,
     times: &Arc<Times>,
 ) -> Result<Producers, ServerError> {
@@ -157,7 +157,7 @@ async fn start_producers(
     for stream in streams {
         let mut chunker = Chunker::new(plan.schema.clone(), settings).keeping_tables(room.clone());
         if let Some(adaptive) = adaptive {
-            chunker = chunker.adapting(adaptive.clone());
+            chunker = chunker.with_chooser(adaptive.clone());
         }
         let (queue, times) = (queue.clone(), times.clone());
         let batches = stream.flat_map(|batch| futures::stream::iter(columns(batch)));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use dray_chooser::{Adaptive, Passage};
+use dray_chooser::{Chooser, Delivery};
 use dray_format::FIELDS_MAX;
 use dray_transfer::Receiver;
 use dray_wire::{
@@ -122,7 +122,7 @@ async fn run_to_end(
     if let Some(Running { producers, chunks, adaptive, times, admitted: _admitted }) = running {
         if let Some(way) = &mut connection.way {
             // What passed before is no part of this.
-            let _ = way.passage();
+            let _ = way.delivery();
             if let Known::Exact(rows) = plan.estimate.rows
                 && rows.saturating_mul(plan.schema.fields.len() as u64) >= LONG_RESULT_VALUES
             {
@@ -240,7 +240,7 @@ struct Transfer<'a> {
     connection: &'a mut Connection,
     plan: &'a Plan,
     producers: Producers,
-    adaptive: Option<Arc<Adaptive>>,
+    adaptive: Option<Arc<Chooser>>,
     /// What encoding each column took so far.
     encoded: Vec<Encoded>,
     /// Small frames that wait for the next write.
@@ -359,8 +359,8 @@ impl Transfer<'_> {
                     let busy = started.elapsed();
                     self.socket_ns += u64::try_from(busy.as_nanos()).unwrap_or(u64::MAX);
                     if let Some(adaptive) = &self.adaptive {
-                        let passage = self.connection.way.as_mut().and_then(Way::passage);
-                        adaptive.sent(busy, passage.unwrap_or(Passage { bytes, busy, ..Passage::default() }));
+                        let delivery = self.connection.way.as_mut().and_then(Way::delivery);
+                        adaptive.sent(busy, delivery.unwrap_or(Delivery { bytes, busy, ..Delivery::default() }));
                     }
                     return written.map_err(|_| Stop::Closed).and(stopped);
                 }

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
 
-use dray_chooser::Passage;
+use dray_chooser::Delivery;
 
 /// What the kernel keeps of data that it can't send yet. Its default is megabytes, seconds on a
 /// slow line: λ would learn of them too late, and so would a cancel.
@@ -34,7 +34,7 @@ pub(crate) struct Way {
 struct Carried {
     bytes: u64,
     busy_us: u64,
-    held_up_us: u64,
+    receiver_limited_us: u64,
 }
 
 impl Way {
@@ -44,7 +44,7 @@ impl Way {
         let socket = stream.as_fd().try_clone_to_owned().ok()?;
         let _ = socket2::SockRef::from(&socket).set_tcp_notsent_lowat(UNSENT_BYTES_MAX);
         let mut way = Self { socket, host, seen: Carried::default(), has_control: host.is_none() };
-        way.passage()?;
+        way.delivery()?;
         Some(way)
     }
 
@@ -69,18 +69,20 @@ impl Way {
     }
 
     /// What has passed since the last call.
-    pub(crate) fn passage(&mut self) -> Option<Passage> {
+    pub(crate) fn delivery(&mut self) -> Option<Delivery> {
         let info = self.info().ok()?;
         let now = Carried {
             bytes: info.u64_at(BYTES_ACKED)?,
             busy_us: info.u64_at(BUSY_TIME)?,
-            held_up_us: info.u64_at(RECEIVER_LIMITED)?,
+            receiver_limited_us: info.u64_at(RECEIVER_LIMITED)?,
         };
         let before = std::mem::replace(&mut self.seen, now);
-        Some(Passage {
+        Some(Delivery {
             bytes: now.bytes.saturating_sub(before.bytes),
             busy: Duration::from_micros(now.busy_us.saturating_sub(before.busy_us)),
-            held_up: Duration::from_micros(now.held_up_us.saturating_sub(before.held_up_us)),
+            receiver_limited: Duration::from_micros(
+                now.receiver_limited_us.saturating_sub(before.receiver_limited_us),
+            ),
         })
     }
 
@@ -223,12 +225,12 @@ mod tests {
         while started.elapsed() < Duration::from_millis(200) {
             let _ = sender.write(&[0; 1 << 16]);
         }
-        assert!(way.passage().unwrap().bytes >= 1 << 16);
+        assert!(way.delivery().unwrap().bytes >= 1 << 16);
         std::thread::sleep(Duration::from_millis(200));
-        let Passage { busy, held_up, .. } = way.passage().unwrap();
+        let Delivery { busy, receiver_limited, .. } = way.delivery().unwrap();
         assert!(
-            busy > Duration::from_millis(150) && held_up > busy / 10 * 9,
-            "{busy:?}, {held_up:?}"
+            busy > Duration::from_millis(150) && receiver_limited > busy / 10 * 9,
+            "{busy:?}, {receiver_limited:?}"
         );
     }
 }

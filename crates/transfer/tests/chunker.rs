@@ -36,16 +36,16 @@ fn settings(limits: Limits) -> Settings {
 /// All chunks of some batches.
 fn cut(schema: &Schema, batches: Vec<Batch>, settings: Settings) -> Result<Vec<Chunk>, Error> {
     let mut chunker = Chunker::new(Arc::new(schema.clone()), settings);
-    let mut maker = chunker.maker();
+    let mut encoder = chunker.chunk_encoder();
     let mut chunks = Vec::new();
     for batch in batches {
         chunker.push(batch);
-        while let Some(cut) = chunker.full() {
-            chunks.push(maker.make(&cut)?);
+        while let Some(cut) = chunker.take_full() {
+            chunks.push(encoder.encode(&cut)?);
         }
     }
-    while let Some(cut) = chunker.last() {
-        chunks.push(maker.make(&cut)?);
+    while let Some(cut) = chunker.take_rest() {
+        chunks.push(encoder.encode(&cut)?);
     }
     Ok(chunks)
 }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dray_chooser::Adaptive;
+use dray_chooser::Chooser;
 use dray_format::{Batch, Column, Compression, Field, Limits, Schema, Type, Values};
 use dray_transfer::{Chunker, Settings};
 
@@ -46,12 +46,12 @@ fn the_second_chunk_is_compressed_where_that_pays() {
         checksum: false,
         clock: Some(|| Duration::ZERO),
     };
-    let adaptive = Arc::new(Adaptive::new(&schema, PRICE_NS, Duration::ZERO, 3));
-    let mut chunker = Chunker::new(schema, settings).adapting(adaptive);
-    let mut maker = chunker.maker();
+    let chooser = Arc::new(Chooser::new(&schema, PRICE_NS, Duration::ZERO, 3));
+    let mut chunker = Chunker::new(schema, settings).with_chooser(chooser);
+    let mut encoder = chunker.chunk_encoder();
     chunker.push(Batch { rows: ROWS as usize, columns: values.map(column).into() });
     let mut shares = || {
-        let chunk = maker.make(&chunker.full().unwrap()).unwrap();
+        let chunk = encoder.encode(&chunker.take_full().unwrap()).unwrap();
         chunk
             .columns()
             .iter()
@@ -76,12 +76,12 @@ fn rows_that_would_leave_less_than_a_chunk_go_along() {
         clock: None,
     };
     let first_rows = |rows: usize| {
-        let adaptive = Arc::new(Adaptive::new(&schema, PRICE_NS, Duration::ZERO, 3));
-        let mut chunker = Chunker::new(schema.clone(), settings).adapting(adaptive);
+        let chooser = Arc::new(Chooser::new(&schema, PRICE_NS, Duration::ZERO, 3));
+        let mut chunker = Chunker::new(schema.clone(), settings).with_chooser(chooser);
         let values = Values::Fixed { width: 8, bytes: vec![1; 8 * rows].into() };
         chunker.push(Batch { rows, columns: vec![Column { rows, validity: None, values }] });
-        let mut maker = chunker.maker();
-        chunker.full().map(|cut| maker.make(&cut).unwrap().rows())
+        let mut encoder = chunker.chunk_encoder();
+        chunker.take_full().map(|cut| encoder.encode(&cut).unwrap().rows())
     };
     assert_eq!(
         [8191, 8192, 15_000, 16_383, 16_384].map(first_rows),

@@ -160,7 +160,7 @@ fn chunks_made_side_by_side_leave_in_order() {
             checksum: true,
             clock: None,
         };
-        // Each lane has tables of its own, which arrive before the chunks that use them.
+        // Each encoder has tables of its own, which arrive before the chunks that use them.
         let room = Arc::new(TableRoom::new(&settings.limits));
         let chunker = Chunker::new(schema.clone(), settings).keeping_tables(room);
         // The last batch is small: its chunk takes no time, and must wait for its turn.
@@ -213,7 +213,7 @@ fn chunks_made_side_by_side_leave_in_order() {
                 row += 1;
             }
         }
-        assert!((2..=3).contains(&tables.frames()), "{} lanes kept tables", tables.frames());
+        assert!((2..=3).contains(&tables.frames()), "{} encoders keep tables", tables.frames());
         assert_eq!(row, sizes.sum::<u64>());
         producer.await.unwrap().unwrap();
     });

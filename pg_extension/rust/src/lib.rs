@@ -6,7 +6,7 @@
 //!   a row ──────────────── dray_push_row ──▶ appender.rs (datum.rs reads)
 //!   a value that only the server can read ◀── Plain, Sent
 //!   its bytes ──────────── dray_push_sent ─▶ dray-pgtypes ─▶ BatchBuilder (dray-format)
-//!   a full chunk ───────── dray_next_chunk ─▶ stream.rs ─▶ workers.rs: maker.rs makes the chunk
+//!   a full chunk ───────── dray_next_chunk ─▶ stream.rs ─▶ workers.rs ─▶ chunk_encoder.rs
 //!   the parts of a frame ◀───────────────────────┴───────────────┘
 //! ```
 //!
@@ -18,13 +18,13 @@
 
 #[allow(unsafe_code, reason = "appends without checks for room")]
 mod appender;
+mod chunk_encoder;
 #[allow(unsafe_code, reason = "reads what PostgreSQL's datums point to")]
 mod datum;
 #[allow(unsafe_code, reason = "the entries that C calls")]
 pub mod ffi;
 #[allow(unsafe_code, reason = "reads the server's flags")]
 mod interrupts;
-mod maker;
 #[allow(unsafe_code, reason = "the allocator")]
 mod reserve;
 mod settings;

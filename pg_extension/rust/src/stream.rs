@@ -8,15 +8,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use dray_chooser::{Adaptive, Passage};
+use dray_chooser::{Chooser, Delivery};
 use dray_format::{Batch, BatchBuilder, Chunk, Error, Schema, Type};
 use dray_pgtypes::{Column, Format, NonFinite, PgType, not_utf8};
 use dray_wire::{CompressionChoice, Estimate, Finished, Known, ServerSession, Started};
 
 use crate::appender::{Appender, Outcome};
+use crate::chunk_encoder::{Made, Maker, Making};
 use crate::datum::{Read, Row};
 use crate::interrupts;
-use crate::maker::{Made, Maker, Making};
 use crate::reserve;
 use crate::settings::Settings;
 use crate::way::Way;
@@ -213,8 +213,11 @@ impl Stream {
             Err(number) => Target::Sent(number),
         });
         // A chunk is full at the latest when the fixed part of its rows fills it.
-        let chunk_rows =
-            making.adaptive.as_ref().map_or(usize::MAX, Adaptive::rows).min(settings.chunk_rows);
+        let chunk_rows = making
+            .adaptive
+            .as_ref()
+            .map_or(usize::MAX, Chooser::chunk_rows)
+            .min(settings.chunk_rows);
         let rows_that_fill =
             usize::try_from(making.plain_bytes_max * 8 / row_bits.max(1) + 2).unwrap_or(usize::MAX);
         Ok(Self {
@@ -451,7 +454,7 @@ impl Stream {
         self.parts.clear();
         let Some(chunk) = self.next_made(is_last)? else { return Ok(None) };
         if let Some(adaptive) = &self.making.adaptive {
-            self.chunk_rows = self.settings.chunk_rows.min(adaptive.rows());
+            self.chunk_rows = self.settings.chunk_rows.min(adaptive.chunk_rows());
         }
         let bytes = chunk.state_bytes() + chunk.chunk_bytes();
         self.parts = self.session.chunk(chunk, &mut self.head)?;
@@ -575,13 +578,17 @@ impl Stream {
             // Rows that are read meanwhile keep this thread from sending, too: only where it waits
             // for workers is encoding what's slow.
             let span = now.duration_since(self.sending.since).saturating_sub(self.sending.starved);
-            let passage = self.sending.way.as_mut().and_then(Way::passage);
+            let delivery = self.sending.way.as_mut().and_then(Way::delivery);
             adaptive.sent(
                 span,
-                passage.unwrap_or(Passage { bytes, busy: waited, held_up: Duration::ZERO }),
+                delivery.unwrap_or(Delivery {
+                    bytes,
+                    busy: waited,
+                    receiver_limited: Duration::ZERO,
+                }),
             );
         } else {
-            adaptive.sent_alone(bytes, waited);
+            adaptive.sent_inline(bytes, waited);
         }
         self.sending.since = now;
         self.sending.starved = Duration::ZERO;

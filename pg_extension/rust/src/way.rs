@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use std::mem::{MaybeUninit, offset_of};
 use std::time::Duration;
 
-use dray_chooser::Passage;
+use dray_chooser::Delivery;
 
 /// A look at the socket that the server writes to.
 pub(crate) struct Way {
@@ -27,7 +27,7 @@ struct Info {
     min_rtt_us: u32,
     before_busy_time: [u8; 16],
     busy_us: u64,
-    held_up_us: u64,
+    receiver_limited_us: u64,
 }
 
 const _: () = assert!(
@@ -42,7 +42,7 @@ const _: () = assert!(
 struct Carried {
     bytes: u64,
     busy_us: u64,
-    held_up_us: u64,
+    receiver_limited_us: u64,
 }
 
 impl Way {
@@ -61,19 +61,25 @@ impl Way {
     }
 
     /// What has passed since the last call.
-    pub(crate) fn passage(&mut self) -> Option<Passage> {
+    pub(crate) fn delivery(&mut self) -> Option<Delivery> {
         let now = carried(&info(self.socket)?);
         let before = std::mem::replace(&mut self.seen, now);
-        Some(Passage {
+        Some(Delivery {
             bytes: now.bytes.saturating_sub(before.bytes),
             busy: Duration::from_micros(now.busy_us.saturating_sub(before.busy_us)),
-            held_up: Duration::from_micros(now.held_up_us.saturating_sub(before.held_up_us)),
+            receiver_limited: Duration::from_micros(
+                now.receiver_limited_us.saturating_sub(before.receiver_limited_us),
+            ),
         })
     }
 }
 
 fn carried(info: &Info) -> Carried {
-    Carried { bytes: info.bytes_acked, busy_us: info.busy_us, held_up_us: info.held_up_us }
+    Carried {
+        bytes: info.bytes_acked,
+        busy_us: info.busy_us,
+        receiver_limited_us: info.receiver_limited_us,
+    }
 }
 
 fn info(socket: c_int) -> Option<Info> {
@@ -121,8 +127,8 @@ mod tests {
         // The last of them may not have been acknowledged yet.
         drop(reader);
         assert_eq!(sender.read(&mut [0]).unwrap(), 0);
-        assert!((50_000..=50_001).contains(&way.passage().unwrap().bytes));
-        assert!(way.passage().unwrap().bytes <= 1);
+        assert!((50_000..=50_001).contains(&way.delivery().unwrap().bytes));
+        assert!(way.delivery().unwrap().bytes <= 1);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use dray_chooser::Adaptive;
+use dray_chooser::Chooser;
 use dray_format::{
     Batch, COUNT_MAX, Chunk, Compression, Encoder, Error, Limits, Schema, TableRoom,
     chunk_bytes_bound,
@@ -51,7 +51,7 @@ pub(crate) struct Making {
     limits: Limits,
     compression: Compression,
     /// Where the client is on another host, and named no compression.
-    pub(crate) adaptive: Option<Adaptive>,
+    pub(crate) adaptive: Option<Chooser>,
     nodes: usize,
     /// The plain bytes that a chunk of several rows may have.
     pub(crate) plain_bytes_max: u64,
@@ -79,7 +79,7 @@ impl Making {
             limits,
             compression,
             adaptive: (settings.compression == CompressionChoice::Auto).then(|| {
-                Adaptive::new(schema, Adaptive::price_guess_ns(round_trip), round_trip, LEVEL_MAX)
+                Chooser::new(schema, Chooser::price_guess_ns(round_trip), round_trip, LEVEL_MAX)
             }),
             nodes,
             // The inverse of `chunk_bytes_bound`; that is asked again before a chunk is made.
@@ -199,14 +199,14 @@ impl Maker {
                 let room = Arc::new(TableRoom::new(&making.table_limits));
                 Encoder::new(columns, false).keeping_tables(room).timed_by(processor_time)
             })?;
-            let plan = adaptive.plan(plain_bytes);
+            let plan = adaptive.choose(plain_bytes);
             let column = |i| match plan.compression(i) {
                 Compression::None => Compression::Compact,
                 other => other,
             };
             let started = processor_time();
             let chunk = encoder.write(&pieces, column, false)?;
-            adaptive.written(&plan, &chunk, Some(processor_time().saturating_sub(started)));
+            adaptive.encoded(&plan, &chunk, Some(processor_time().saturating_sub(started)));
             return Ok(chunk);
         }
         let compression = making.compression_of(plain_bytes);
