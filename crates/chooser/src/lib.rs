@@ -9,14 +9,19 @@
 //! [`Chooser`] holds both. Each column gets the compression with the least `encode_ns + λ · bytes`.
 //!
 //! The pipeline of the server (`dray-transfer`) and the PostgreSQL extension share this crate. It
-//! has no runtime and starts no threads.
+//! has no runtime and starts no threads. What it asks the kernel is in two modules: [`TcpInfo`] and
+//! [`thread_cpu_time`].
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod candidate;
 mod chooser;
 mod column_costs;
+mod cpu_time;
 mod price;
+mod tcp_info;
 
 pub use chooser::{Chooser, ColumnChoices};
+pub use cpu_time::thread_cpu_time;
 pub use price::Delivery;
+pub use tcp_info::{DeliveryMeter, TcpInfo};

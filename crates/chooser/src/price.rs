@@ -96,6 +96,18 @@ pub struct Delivery {
     pub receiver_limited: Duration,
 }
 
+impl Delivery {
+    /// What was delivered since `before`, if both count from the same time.
+    #[must_use]
+    pub fn since(self, before: Self) -> Self {
+        Self {
+            bytes: self.bytes.saturating_sub(before.bytes),
+            busy: self.busy.saturating_sub(before.busy),
+            receiver_limited: self.receiver_limited.saturating_sub(before.receiver_limited),
+        }
+    }
+}
+
 /// What happened since λ was last set.
 #[derive(Debug, Default)]
 struct Span {

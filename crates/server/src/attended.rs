@@ -16,7 +16,7 @@ use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
-use crate::way::Presence;
+use crate::tcp::Presence;
 
 /// These are the client's (crates/postgres/src/line.rs): a peer that is gone is noticed within
 /// about a minute. The first probe, the time between two, and how many get no answer;

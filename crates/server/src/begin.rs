@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use dray_chooser::Chooser;
+use dray_chooser::{Chooser, thread_cpu_time};
 use dray_format::{Batch, Compression, ErrorKind as FormatErrorKind, Limits, TableRoom};
 use dray_transfer::{Chunker, Failure, Receiver, Sender, Settings, Times, produce, queue};
 use dray_wire::{Checksums, CompressionChoice, ErrorKind, Query, ServerError};
@@ -20,7 +20,6 @@ use crate::connection::ns_since;
 use crate::engine::{self, Engine, Plan};
 use crate::planning::Planning;
 use crate::socket::Link;
-use crate::way;
 
 /// Rows that end a chunk unless the client asks for another number.
 const CHUNK_ROWS: usize = 65_536;
@@ -265,6 +264,6 @@ fn settings(query: &Query, link: Link, admission: &Admission, threads: usize) ->
             Checksums::On => true,
             Checksums::Off => false,
         },
-        clock: Some(way::processor_time),
+        clock: Some(thread_cpu_time),
     }
 }

@@ -30,8 +30,8 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
 use tracing::{info, warn};
 
+use crate::thread::{set_nice, thread_id};
 use crate::turns::Turn;
-use crate::way;
 
 /// A plan is as deep as its statement, and so is the stack of what plans, compares and drops it.
 /// The system gives the memory when it is touched.
@@ -192,12 +192,12 @@ impl Executor {
             .thread_stack_size(WORKER_STACK_BYTES)
             .enable_time()
             .on_thread_start(move || {
-                let thread = way::thread_id();
+                let thread = thread_id();
                 lock(&begun).insert(thread);
-                way::stand_back(thread, WORKER_NICE);
+                set_nice(thread, WORKER_NICE);
             })
             .on_thread_stop(move || {
-                lock(&ended).remove(&way::thread_id());
+                lock(&ended).remove(&thread_id());
             });
         // The runtime panics where it can't start its threads.
         let refused = |_| io::Error::other("the system gives no more threads");
@@ -212,7 +212,7 @@ impl Executor {
         };
         let handle = executor.workers.as_ref().map(|runtime| runtime.handle().clone());
         let plan = move || {
-            lock(&threads).insert(way::thread_id());
+            lock(&threads).insert(thread_id());
             if let Some(workers) = handle {
                 work_off(&jobs, &waiting, &workers);
             }
@@ -231,7 +231,7 @@ impl Executor {
 
     /// Leaves the processors to everything else. There is no way back without privileges.
     fn stand_back(&self) {
-        lock(&self.threads).iter().for_each(|thread| way::stand_back(*thread, ABANDONED_NICE));
+        lock(&self.threads).iter().for_each(|thread| set_nice(*thread, ABANDONED_NICE));
     }
 }
 

@@ -15,8 +15,8 @@ use crate::metrics::Metrics;
 use crate::prices::Prices;
 use crate::socket::{FrameReader, Link, Open, Outgoing, ReadError, WriteHalf};
 use crate::statement;
+use crate::tcp::TcpMonitor;
 use crate::turns::{Place, Turns};
-use crate::way::Way;
 
 /// How often to look whether a client still reads.
 const STALL_LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -100,8 +100,8 @@ pub(crate) struct Connection {
     pub(crate) reader: FrameReader,
     pub(crate) socket: WriteHalf,
     pub(crate) link: Link,
-    /// What the kernel tells of the way, where the client is on another host.
-    pub(crate) way: Option<Way>,
+    /// Watches the connection, if the client is on another host.
+    pub(crate) tcp: Option<TcpMonitor>,
     /// λ at the end of the last statement that adapted, here or on another connection to this host,
     /// in nanoseconds a byte.
     pub(crate) price_ns: Option<f64>,
@@ -125,8 +125,8 @@ pub(crate) async fn serve(
         reader: FrameReader::new(open.read, open.received, shared.admission.requests()),
         socket: open.write,
         link: open.link,
-        price_ns: open.way.as_ref().and_then(|way| shared.prices.of(way.host?)),
-        way: open.way,
+        price_ns: open.tcp.as_ref().and_then(|tcp| shared.prices.of(tcp.host?)),
+        tcp: open.tcp,
         place,
         shared: shared.clone(),
     };

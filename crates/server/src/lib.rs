@@ -40,9 +40,10 @@ mod server;
 mod socket;
 pub mod sort;
 mod statement;
+mod tcp;
+mod thread;
 pub mod tpch;
 mod turns;
-mod way;
 
 pub use metrics::Metrics;
 pub use server::{ServeError, ServeOptions, Server};

@@ -18,8 +18,8 @@ use crate::certificate::Validity;
 use crate::pipes::receive_first;
 use crate::server::ServeError;
 use crate::socket::{Link, Open, ReadHalf, WriteHalf};
+use crate::tcp::{Presence, TcpMonitor};
 use crate::turns::Peer;
-use crate::way::{Presence, Way};
 
 /// What the kernel may hold of a Unix socket's data: fewer wake-ups than with its default of 208
 /// KiB.
@@ -156,10 +156,10 @@ impl Incoming {
         };
         let loopback = is_same_host(peer.ip(), stream.local_addr()?.ip());
         tune(&stream)?;
-        let way = if loopback && !behind_proxy {
+        let tcp = if loopback && !behind_proxy {
             None
         } else {
-            Way::of(&stream, (!loopback).then_some(peer.ip()))
+            TcpMonitor::of(&stream, (!loopback).then_some(peer.ip()))
         };
         let loopback = loopback && !behind_proxy;
         let presence = Presence::of(&stream);
@@ -177,7 +177,7 @@ impl Incoming {
                 (Box::new(Attended::new(read, presence)), WriteHalf::Socket(Box::new(write)), link)
             }
         };
-        Ok(Open { read, received: BytesMut::new(), write, link, way })
+        Ok(Open { read, received: BytesMut::new(), write, link, tcp })
     }
 }
 
@@ -195,7 +195,7 @@ async fn open_unix(stream: UnixStream, deadline: Instant) -> io::Result<Open> {
         }
         None => (read, WriteHalf::Socket(Box::new(write))),
     };
-    Ok(Open { read: Box::new(read), received, write, link: Link::Unix, way: None })
+    Ok(Open { read: Box::new(read), received, write, link: Link::Unix, tcp: None })
 }
 
 fn is_same_host(peer: IpAddr, local: IpAddr) -> bool {

@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::admission::request_units;
 use crate::pipes::Pipes;
-use crate::way::Way;
+use crate::tcp::TcpMonitor;
 
 /// Where a peer is, as far as speed is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,8 +66,8 @@ pub(crate) struct Open {
     pub(crate) received: BytesMut,
     pub(crate) write: WriteHalf,
     pub(crate) link: Link,
-    /// What the kernel tells of the way, where the client is on another host.
-    pub(crate) way: Option<Way>,
+    /// Watches the connection, if the client is on another host.
+    pub(crate) tcp: Option<TcpMonitor>,
 }
 
 /// Why the reader has nothing more to say.

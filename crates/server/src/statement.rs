@@ -19,8 +19,8 @@ use crate::connection::{Closed, Connection, Stall, ns_since, stopped};
 use crate::engine::{self, Plan};
 use crate::planning::{Planning, StopOnDrop};
 use crate::socket::Outgoing;
+use crate::tcp::TcpMonitor;
 use crate::turns::Turn;
-use crate::way::Way;
 
 /// A result of more than this is worth another congestion control,
 const LONG_RESULT_BYTES: u64 = 256 << 10;
@@ -120,13 +120,13 @@ async fn run_to_end(
     }
     let mut finished = Finished { planned_only: query.plan_only, ..Finished::default() };
     if let Some(Running { producers, chunks, adaptive, times, admitted: _admitted }) = running {
-        if let Some(way) = &mut connection.way {
+        if let Some(tcp) = &mut connection.tcp {
             // What passed before is no part of this.
-            let _ = way.delivery();
+            let _ = tcp.take_delivery();
             if let Known::Exact(rows) = plan.estimate.rows
                 && rows.saturating_mul(plan.schema.fields.len() as u64) >= LONG_RESULT_VALUES
             {
-                way.expect_much();
+                tcp.expect_large_result();
             }
         }
         let encoded = vec![Encoded::default(); plan.schema.fields.len()];
@@ -194,7 +194,7 @@ async fn planned(
     let shared = connection.shared.clone();
     let line = Line {
         link: connection.link,
-        round_trip: connection.way.as_ref().and_then(Way::round_trip).unwrap_or_default(),
+        round_trip: connection.tcp.as_ref().and_then(TcpMonitor::round_trip).unwrap_or_default(),
         price_ns: connection.price_ns,
     };
     let (planning, limit, query) = (Planning::new(), shared.plan_timeout, query.clone());
@@ -300,7 +300,7 @@ impl Transfer<'_> {
         let (_, chunks) = self.connection.session.sent();
         if let Some(adaptive) = &self.adaptive {
             self.connection.price_ns = Some(adaptive.price_ns());
-            if let Some(host) = self.connection.way.as_ref().and_then(|way| way.host) {
+            if let Some(host) = self.connection.tcp.as_ref().and_then(|tcp| tcp.host) {
                 self.connection.shared.prices.set(host, adaptive.price_ns());
             }
             self.connection.shared.metrics.price_set(adaptive.price_ns());
@@ -340,10 +340,10 @@ impl Transfer<'_> {
     async fn write(&mut self, parts: Vec<Bytes>) -> Result<(), Stop> {
         let started = Instant::now();
         self.sent_bytes += parts.iter().map(|part| part.len() as u64).sum::<u64>();
-        if let Some(way) =
-            self.connection.way.as_mut().filter(|_| self.sent_bytes > LONG_RESULT_BYTES)
+        if let Some(tcp) =
+            self.connection.tcp.as_mut().filter(|_| self.sent_bytes > LONG_RESULT_BYTES)
         {
-            way.expect_much();
+            tcp.expect_large_result();
         }
         let mut outgoing = Outgoing::default();
         outgoing.push(Bytes::from(std::mem::take(&mut self.out)));
@@ -359,7 +359,8 @@ impl Transfer<'_> {
                     let busy = started.elapsed();
                     self.socket_ns += u64::try_from(busy.as_nanos()).unwrap_or(u64::MAX);
                     if let Some(adaptive) = &self.adaptive {
-                        let delivery = self.connection.way.as_mut().and_then(Way::delivery);
+                        let tcp = self.connection.tcp.as_mut();
+                        let delivery = tcp.and_then(TcpMonitor::take_delivery);
                         adaptive.sent(busy, delivery.unwrap_or(Delivery { bytes, busy, ..Delivery::default() }));
                     }
                     return written.map_err(|_| Stop::Closed).and(stopped);

@@ -412,11 +412,11 @@ mod tests {
             // SAFETY: so many rows have been appended.
             unsafe { appender.reserve(row, row + 1).unwrap() };
             match datum {
-                // SAFETY: there is room, and the tests' datums are of the types that they say.
-                Some(datum) => assert!(matches!(
-                    unsafe { push(&mut appender, row, *datum) },
-                    Outcome::Pushed(_)
-                )),
+                Some(datum) => {
+                    // SAFETY: there is room, and the tests' datums are of the types that they say.
+                    let outcome = unsafe { push(&mut appender, row, *datum) };
+                    assert!(matches!(outcome, Outcome::Pushed(_)));
+                }
                 // SAFETY: there is room.
                 None => unsafe { appender.push_null(row).unwrap() },
             }

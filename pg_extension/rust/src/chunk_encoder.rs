@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use dray_chooser::Chooser;
+use dray_chooser::{Chooser, thread_cpu_time};
 use dray_format::{
     Batch, COUNT_MAX, Chunk, Compression, Encoder, Error, Limits, Schema, TableRoom,
     chunk_bytes_bound,
@@ -12,7 +12,6 @@ use dray_wire::CompressionChoice;
 
 use crate::settings::{LEVEL_MAX, Settings, writer_compression};
 use crate::stream::Failure;
-use crate::way::processor_time;
 
 /// The largest chunks of several rows, whatever the client accepts: then none of their counts is
 /// over [`COUNT_MAX`].
@@ -169,7 +168,7 @@ pub(crate) struct Made {
 impl Maker {
     pub(crate) fn new(making: Arc<Making>, schema: Arc<Schema>, checksums: bool) -> Self {
         // A thread that waits for its processor takes no longer to encode.
-        let encoder = Encoder::new(schema.clone(), checksums).timed_by(processor_time);
+        let encoder = Encoder::new(schema.clone(), checksums).timed_by(thread_cpu_time);
         let encoder = match &making.room {
             Some(room) => encoder.keeping_tables(room.clone()),
             None => encoder,
@@ -197,16 +196,16 @@ impl Maker {
         if let Some(adaptive) = making.adaptive.as_ref().filter(|_| fits || rows > 1) {
             adaptive.probe(schema, &pieces, |columns| {
                 let room = Arc::new(TableRoom::new(&making.table_limits));
-                Encoder::new(columns, false).keeping_tables(room).timed_by(processor_time)
+                Encoder::new(columns, false).keeping_tables(room).timed_by(thread_cpu_time)
             })?;
             let plan = adaptive.choose(plain_bytes);
             let column = |i| match plan.compression(i) {
                 Compression::None => Compression::Compact,
                 other => other,
             };
-            let started = processor_time();
+            let started = thread_cpu_time();
             let chunk = encoder.write(&pieces, column, false)?;
-            adaptive.encoded(&plan, &chunk, Some(processor_time().saturating_sub(started)));
+            adaptive.encoded(&plan, &chunk, Some(thread_cpu_time().saturating_sub(started)));
             return Ok(chunk);
         }
         let compression = making.compression_of(plain_bytes);

@@ -4,6 +4,7 @@
 //! [`DrayError`] when not.
 
 use std::ffi::{CStr, c_char, c_int};
+use std::os::fd::BorrowedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bytes::Bytes;
@@ -73,7 +74,8 @@ pub struct DraySettings {
     client_is_local: u8,
     /// Threads that may be started to make chunks.
     threads: u32,
-    /// The descriptor of the client's connection.
+    /// The descriptor of the client's connection, which stays open while the stream is; negative if
+    /// there is none.
     socket: c_int,
 }
 
@@ -132,7 +134,7 @@ pub unsafe extern "C" fn dray_init(cancel: *mut c_int, die: *mut c_int) {
 ///
 /// # Safety
 /// All pointers are valid for the call, strings end with a zero and are UTF-8, and `columns` has
-/// `count` of them, made of `types` types.
+/// `count` of them, made of `types` types. The settings' socket stays open while the stream is.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dray_stream_open(
     settings: *const DraySettings,
@@ -419,6 +421,8 @@ unsafe fn settings_of(settings: &DraySettings) -> Result<Settings, (Code, String
     let (compression, numeric, nonfinite) = unsafe {
         (text(settings.compression)?, text(settings.numeric)?, text(settings.nonfinite)?)
     };
+    // SAFETY: the caller's promise: the socket stays open while the stream is.
+    let socket = (settings.socket >= 0).then(|| unsafe { BorrowedFd::borrow_raw(settings.socket) });
     Ok(Settings {
         limits: Limits {
             chunk_bytes_max: settings.chunk_bytes_max,
@@ -439,7 +443,7 @@ unsafe fn settings_of(settings: &DraySettings) -> Result<Settings, (Code, String
         rows_estimate: settings.rows_estimate,
         plan_ns: settings.plan_ns,
         threads: settings.threads as usize,
-        socket: settings.socket,
+        socket,
     })
 }
 

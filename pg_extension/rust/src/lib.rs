@@ -30,7 +30,5 @@ mod reserve;
 mod settings;
 #[allow(unsafe_code, reason = "passes datums on")]
 mod stream;
-#[allow(unsafe_code, reason = "asks the kernel")]
-mod way;
 #[allow(unsafe_code, reason = "POSIX threads")]
 mod workers;

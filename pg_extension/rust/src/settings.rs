@@ -1,6 +1,6 @@
 //! What the options of COPY say.
 
-use std::ffi::c_int;
+use std::os::fd::BorrowedFd;
 
 use dray_format::{Compression, Limits};
 use dray_pgtypes::Options;
@@ -26,8 +26,8 @@ pub(crate) struct Settings {
     pub(crate) plan_ns: u64,
     /// How many threads may help to make chunks.
     pub(crate) threads: usize,
-    /// The connection, to ask the kernel of its way.
-    pub(crate) socket: c_int,
+    /// The client's socket, to ask the kernel what it delivers. It stays open while the stream is.
+    pub(crate) socket: Option<BorrowedFd<'static>>,
 }
 
 /// The compression that was asked for. Within a host every encoding costs more than the bytes that

@@ -4,11 +4,12 @@
 //! encoded, by [`Workers`]: then a chunk is made while the rows of the next ones come, and those
 //! before it are sent.
 
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use dray_chooser::{Chooser, Delivery};
+use dray_chooser::{Chooser, Delivery, DeliveryMeter};
 use dray_format::{Batch, BatchBuilder, Chunk, Error, Schema, Type};
 use dray_pgtypes::{Column, Format, NonFinite, PgType, not_utf8};
 use dray_wire::{CompressionChoice, Estimate, Finished, Known, ServerSession, Started};
@@ -19,7 +20,6 @@ use crate::datum::{Read, Row};
 use crate::interrupts;
 use crate::reserve;
 use crate::settings::Settings;
-use crate::way::Way;
 use crate::workers::{Workers, panic_text};
 
 /// The number of the statement in the frames: a COPY has only one.
@@ -153,10 +153,13 @@ struct Times {
     encode_here: Duration,
 }
 
+/// The meter of the client's socket, if it is TCP's.
+type SocketMeter = DeliveryMeter<BorrowedFd<'static>>;
+
 /// What is known of how chunks are sent, where the stream adapts.
 struct Sending {
     /// What the kernel knows.
-    way: Option<Way>,
+    meter: Option<SocketMeter>,
     /// When the last chunk was handed out to be sent, and its bytes, those of its state frame
     /// included.
     handed_out: Option<(Instant, u64)>,
@@ -195,8 +198,8 @@ impl Stream {
         let schema = Arc::new(Schema { fields });
         // Alone, the thread learns of the way only what it waits for it.
         let adapts = settings.compression == CompressionChoice::Auto && settings.threads > 0;
-        let way = adapts.then(|| Way::of(settings.socket)).flatten();
-        let round_trip = way.as_ref().map_or(Duration::ZERO, Way::round_trip);
+        let meter = settings.socket.filter(|_| adapts).and_then(SocketMeter::new);
+        let round_trip = meter.as_ref().and_then(SocketMeter::round_trip).unwrap_or_default();
         let making = Arc::new(Making::new(&settings, &schema, round_trip));
         let maker = || Maker::new(making.clone(), schema.clone(), settings.checksums);
         let makers = (0..settings.threads.max(1)).map(|_| maker()).collect();
@@ -227,7 +230,7 @@ impl Stream {
             threads: settings.threads,
             reserve_bytes,
             sending: Sending {
-                way,
+                meter,
                 handed_out: None,
                 since: Instant::now(),
                 starved: Duration::ZERO,
@@ -578,7 +581,7 @@ impl Stream {
             // Rows that are read meanwhile keep this thread from sending, too: only where it waits
             // for workers is encoding what's slow.
             let span = now.duration_since(self.sending.since).saturating_sub(self.sending.starved);
-            let delivery = self.sending.way.as_mut().and_then(Way::delivery);
+            let delivery = self.sending.meter.as_mut().and_then(SocketMeter::take);
             adaptive.sent(
                 span,
                 delivery.unwrap_or(Delivery {
