@@ -122,8 +122,8 @@ impl Appender {
     /// Appends NULL as row `at`.
     ///
     /// # Safety
-    /// Space for row `at` has been reserved, and `at` rows have been appended since the last call of
-    /// [`Self::finish`], if any.
+    /// Space for row `at` has been reserved, and `at` rows have been appended since the last call
+    /// of [`Self::finish`], if any.
     #[inline(always)]
     pub(crate) unsafe fn push_null(&mut self, at: usize) -> Result<(), Failure> {
         debug_assert!(at < self.capacity);

@@ -6,8 +6,8 @@ use std::ffi::c_int;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
-/// `QueryCancelPending` and `ProcDiePending`, of type `volatile sig_atomic_t`. `InterruptPending` is
-/// no use: the statement may go on after what it announces.
+/// `QueryCancelPending` and `ProcDiePending`, of type `volatile sig_atomic_t`. `InterruptPending`
+/// is no use: the statement may go on after what it announces.
 static FLAGS: [AtomicPtr<c_int>; 2] = [const { AtomicPtr::new(null_mut()) }; 2];
 
 /// Sets where the flags are.
@@ -23,7 +23,8 @@ pub(crate) unsafe fn watch(flags: [*mut c_int; 2]) {
 pub(crate) fn pending() -> bool {
     FLAGS.iter().any(|flag| {
         let flag = flag.load(Relaxed);
-        // SAFETY: the promise of `watch`: the flag is valid, and only handlers of this thread write.
+        // SAFETY: the promise of `watch`: the flag is valid, and only handlers of this thread
+        // write.
         !flag.is_null() && unsafe { flag.read_volatile() } != 0
     })
 }

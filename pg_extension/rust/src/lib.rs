@@ -10,8 +10,8 @@
 //!   the parts of a frame ◀────────────────── stream.rs            (here or in workers.rs)
 //! ```
 //!
-//! Nothing here calls PostgreSQL, so no `ereport` crosses a Rust frame. Nothing unwinds into C: each
-//! entry of [`ffi`] catches panics. Nothing aborts for want of memory: [`reserve`] serves the
+//! Nothing here calls PostgreSQL, so no `ereport` crosses a Rust frame. Nothing unwinds into C:
+//! each entry of [`ffi`] catches panics. Nothing aborts for want of memory: [`reserve`] serves the
 //! allocations that can't fail, until the entry returns.
 
 #![deny(unsafe_code)]

@@ -10,8 +10,8 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The reserve of every stream, for messages, schemas, the digits of a number. Allocations that grow
-/// with values are fallible, and don't need it.
+/// The reserve of every stream, for messages, schemas, the digits of a number. Allocations that
+/// grow with values are fallible, and don't need it.
 pub(crate) const RESERVE_BYTES_MIN: usize = 16 << 20;
 /// The alignment of blocks.
 const BLOCK_ALIGNMENT: usize = 16;
@@ -159,8 +159,8 @@ impl Reserve {
 }
 
 // SAFETY: memory comes from the system's allocator, or is a block of the reserve that nobody else
-// has. Blocks follow each other without overlap; they begin at the start again only once all of them
-// have been freed. Nothing here panics or allocates.
+// has. Blocks follow each other without overlap; they begin at the start again only once all of
+// them have been freed. Nothing here allocates.
 unsafe impl GlobalAlloc for Reserve {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -174,7 +174,8 @@ unsafe impl GlobalAlloc for Reserve {
         if self.contains(pointer) {
             self.blocks().live -= 1;
         } else {
-            // SAFETY: a block that is not of the reserve is the system's, allocated with this layout.
+            // SAFETY: a block that is not of the reserve is the system's, allocated with this
+            // layout.
             unsafe { System.dealloc(pointer, layout) }
         }
     }
@@ -186,8 +187,8 @@ unsafe impl GlobalAlloc for Reserve {
         #[cfg(not(feature = "test-allocator"))]
         let refused = false;
         if !refused && !self.contains(pointer) {
-            // SAFETY: a block that is not of the reserve is the system's, allocated with this layout.
-            // The caller promises a new size above 0 that does not overflow.
+            // SAFETY: a block that is not of the reserve is the system's, allocated with this
+            // layout. The caller promises a new size above 0 that does not overflow.
             let grown = unsafe { System.realloc(pointer, layout, bytes) };
             if !grown.is_null() {
                 return grown;
@@ -197,8 +198,8 @@ unsafe impl GlobalAlloc for Reserve {
         let layout_after = unsafe { Layout::from_size_align_unchecked(bytes, layout.align()) };
         let moved = self.block(layout_after);
         if !moved.is_null() {
-            // SAFETY: both blocks have the smaller of the two sizes, and a new block overlaps nothing.
-            // The old one was allocated with this layout.
+            // SAFETY: both blocks have the smaller of the two sizes, and a new block overlaps
+            // nothing. The old one was allocated with this layout.
             unsafe {
                 std::ptr::copy_nonoverlapping(pointer, moved, layout.size().min(bytes));
                 self.dealloc(pointer, layout);

@@ -32,8 +32,8 @@ pub(crate) struct Settings {
     pub(crate) socket: Option<BorrowedFd<'static>>,
 }
 
-/// The compression that the options ask for. On one host, encoding costs more than the bytes that it
-/// saves, so `auto` is none there. Between hosts, the stream adapts.
+/// The compression that the options ask for. On one host, encoding costs more than the bytes that
+/// it saves, so `auto` is none there. Between hosts, the stream adapts.
 pub(crate) fn chosen(compression: CompressionChoice, client_is_local: bool) -> CompressionChoice {
     match compression {
         CompressionChoice::Auto if client_is_local => CompressionChoice::None,

@@ -30,8 +30,8 @@ const STACK_BYTES: usize = 1 << 20;
 /// The name of a worker in `top -H` and in debuggers.
 const NAME: &CStr = c"dray encode";
 
-/// Threads that run jobs `J` of one kind, each with a result `R`. Results come in the order of their
-/// jobs.
+/// Threads that run jobs `J` of one kind, each with a result `R`. Results come in the order of
+/// their jobs.
 pub(crate) struct Workers<J: Send, R: Send> {
     shared: Arc<Shared<J, R>>,
     threads: Vec<libc::pthread_t>,
