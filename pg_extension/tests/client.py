@@ -91,7 +91,7 @@ class Connection:
         address: str = "127.0.0.1",
         **parameters,
     ):
-        """With another address of the loopback the server takes the client for one on another host."""
+        """With another loopback address, the server takes the client for one on another host."""
         self.socket = socket.create_connection(("127.0.0.1", port), source_address=(address, 0))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if tls:

@@ -8,8 +8,9 @@ import pytest
 from client import ServerError
 from server import Server, install
 
-QUERY = """(SELECT i, md5(i::text), i::numeric(12,2), ARRAY[i, NULL], i::text || 'x', CASE WHEN i % 3 > 0 THEN i END,
-    (i, 'y')::pair, '101'::varbit, i % 5 = 0, ('[' || i || ',)')::int4range, 'x'::text[] FROM (SELECT generate_series(1, {}) i) s)"""
+QUERY = """(SELECT i, md5(i::text), i::numeric(12,2), ARRAY[i, NULL], i::text || 'x',
+    CASE WHEN i % 3 > 0 THEN i END, (i, 'y')::pair, '101'::varbit, i % 5 = 0,
+    ('[' || i || ',)')::int4range, 'x'::text[] FROM (SELECT generate_series(1, {}) i) s)"""
 
 
 @pytest.fixture(scope="module")
@@ -59,17 +60,20 @@ LARGE = [
     ),
     # Tables that are kept from chunk to chunk, and grow.
     (
-        "(SELECT md5((i % 100 + i / 500)::text), (i % 70)::bigint * 7919000017 FROM (SELECT generate_series(1, 60000) i) s)",
+        "(SELECT md5((i % 100 + i / 500)::text), (i % 70)::bigint * 7919000017 "
+        "FROM (SELECT generate_series(1, 60000) i) s)",
         "chunk_rows 5000",
     ),
     # Chunks that are made by another thread.
     (QUERY.format(60000).replace("'x'::text[]", "ARRAY['x', NULL]::name[]"), ""),
     (
-        "(SELECT repeat(md5('x'), 200000), (SELECT string_agg(md5(i::text), '') FROM generate_series(1, 100000) i))",
+        "(SELECT repeat(md5('x'), 200000), (SELECT string_agg(md5(i::text), '') "
+        "FROM generate_series(1, 100000) i))",
         "",
     ),
     (
-        "(SELECT (SELECT array_agg(i % 10) FROM generate_series(1, 500000) i), repeat('1', 1000000)::varbit)",
+        "(SELECT (SELECT array_agg(i % 10) FROM generate_series(1, 500000) i), repeat('1', "
+        "1000000)::varbit)",
         "",
     ),
     (
@@ -81,11 +85,13 @@ LARGE = [
     ("(SELECT ('{' || repeat('::,', 300000) || '::}')::inet[])", ""),
     # 14 bytes as they are sent, 131,072 as text.
     (
-        "(SELECT array_fill('1e131071'::numeric, ARRAY[300]), '1e131071'::numeric, '1e131071'::numeric)",
+        "(SELECT array_fill('1e131071'::numeric, ARRAY[300]), '1e131071'::numeric, "
+        "'1e131071'::numeric)",
         "",
     ),
     (
-        "(SELECT array_fill(ROW(1, NULL)::pair, ARRAY[300000]), array_fill(NULL::pair, ARRAY[300000]))",
+        "(SELECT array_fill(ROW(1, NULL)::pair, ARRAY[300000]), array_fill(NULL::pair, "
+        "ARRAY[300000]))",
         "",
     ),
 ]
@@ -120,7 +126,8 @@ def test_results_of_many_types(failing):
         )
         for level in range(1, 13):
             connection.run(
-                f"CREATE TYPE level{level} AS (a level{level - 1}, a_long_name_for_an_attribute_of_it level{level - 1})"
+                f"CREATE TYPE level{level} AS (a level{level - 1}, "
+                f"a_long_name_for_an_attribute_of_it level{level - 1})"
             )
         n, failures = 1, 0
         while True:

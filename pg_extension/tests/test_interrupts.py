@@ -10,7 +10,10 @@ from client import ServerError
 from server import USER
 
 # A set-returning function in FROM would first be written to a tuple store.
-LONG = "(SELECT i, md5(i::text), i::numeric(12,2), ARRAY[i], md5((i % 300)::text) FROM (SELECT generate_series(1, 50000000) i) s)"
+LONG = (
+    "(SELECT i, md5(i::text), i::numeric(12,2), ARRAY[i], md5((i % 300)::text) "
+    "FROM (SELECT generate_series(1, 50000000) i) s)"
+)
 
 
 def begin(connection, what: str = LONG, options: str = "compression none"):
@@ -53,12 +56,14 @@ def test_cancel_by_another(server, connection):
 def test_error_within_the_scan(connection, row):
     begin(
         connection,
-        f"(SELECT 1 / (i - {row}), repeat('x', i % 100) FROM (SELECT generate_series(1, 400000) i) s)",
+        f"(SELECT 1 / (i - {row}), repeat('x', i % 100) "
+        "FROM (SELECT generate_series(1, 400000) i) s)",
     )
     expect(connection, "division by zero", "22012")
     begin(
         connection,
-        f"(SELECT CASE WHEN i = {row} THEN 'infinity'::date END FROM (SELECT generate_series(1, 400000) i) s)",
+        f"(SELECT CASE WHEN i = {row} THEN 'infinity'::date END "
+        "FROM (SELECT generate_series(1, 400000) i) s)",
     )
     expect(connection, f"row {row}: Arrow has no infinity", "22003")
 
@@ -140,7 +145,10 @@ def test_many_at_once(server):
 @pytest.mark.parametrize("compression", ["none", "light", "zstd", "zstd:19"])
 def test_address_space_that_ends(server, compression):
     """The system's own refusals, not those of a test's allocator: PostgreSQL's and zstd's too."""
-    query = "(SELECT i, md5(i::text), i::numeric(12,2), ARRAY[i], repeat('x', i % 900) FROM (SELECT generate_series(1, 60000) i) s)"
+    query = (
+        "(SELECT i, md5(i::text), i::numeric(12,2), ARRAY[i], repeat('x', i % 900) "
+        "FROM (SELECT generate_series(1, 60000) i) s)"
+    )
     outcomes = []
     for megabytes in (0, 1, 2, 4, 8, 12, 16, 17, 18, 20, 24, 28, 32, 40, 64, 128, 512):
         with server.connect() as connection:

@@ -91,8 +91,10 @@ def test_short_memory_for_values_that_grow(server, megabytes):
     [
         # Chunks as large as the client likes, compressed as hard as can be.
         (
-            "(SELECT md5(i::text) || md5((i + 1)::text), i FROM (SELECT generate_series(1, 30000000) i) s)",
-            "chunk_bytes_max 1000000000, row_bytes_max 1000000000, decoded_bytes_max 1000000000, chunk_rows 100000000,"
+            "(SELECT md5(i::text) || md5((i + 1)::text), i "
+            "FROM (SELECT generate_series(1, 30000000) i) s)",
+            "chunk_bytes_max 1000000000, row_bytes_max 1000000000, decoded_bytes_max 1000000000, "
+            "chunk_rows 100000000,"
             " compression 'zstd:22'",
         ),
         # One row.

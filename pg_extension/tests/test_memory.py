@@ -36,23 +36,28 @@ def context_bytes(connection) -> tuple[int, int]:
     return int(row[0]), int(row[1])
 
 
-TABLES = f"""
+TABLES = """
 CREATE TYPE kept_pair AS (n integer, t text);
 CREATE TYPE kept_mood AS ENUM ('sad', 'happy');
 CREATE TABLE kept_small (a integer NOT NULL, b text);
 INSERT INTO kept_small SELECT i, 'row ' || i FROM generate_series(1, 20) i;
 CREATE TABLE kept_large (i integer NOT NULL, h text, f float8, n numeric(12,2));
-INSERT INTO kept_large SELECT i, md5(i::text) || md5((i + 1)::text), i / 3.0, i / 100.0 FROM generate_series(1, 50000) i;
-CREATE TABLE kept_kinds (bo boolean, i2 smallint, i4 integer, i8 bigint, f4 real, f8 double precision, o oid, n1 numeric(15,2),
-    n2 numeric(30,5), n3 numeric(60,4), n4 numeric, t text, v varchar(20), c character(5), n name, b bytea, d date, ti time,
-    ts timestamp, tz timestamptz, u uuid, m money, j jsonb, iv interval, bi varbit, ne inet, mo kept_mood, ai integer[], at text[],
-    p kept_pair, ap kept_pair[], r int4range, mr int4multirange, big text, moved text);
--- One is compressed in its row, the other stored elsewhere as it is.
+INSERT INTO kept_large SELECT i, md5(i::text) || md5((i + 1)::text), i / 3.0, i / 100.0
+    FROM generate_series(1, 50000) i;
+CREATE TABLE kept_kinds (bo boolean, i2 smallint, i4 integer, i8 bigint, f4 real,
+    f8 double precision, o oid, n1 numeric(15,2), n2 numeric(30,5), n3 numeric(60,4), n4 numeric,
+    t text, v varchar(20), c character(5), n name, b bytea, d date, ti time, ts timestamp,
+    tz timestamptz, u uuid, m money, j jsonb, iv interval, bi varbit, ne inet, mo kept_mood,
+    ai integer[], at text[], p kept_pair, ap kept_pair[], r int4range, mr int4multirange, big text,
+    moved text);
+-- One is compressed in its row, the other stored elsewhere, uncompressed.
 ALTER TABLE kept_kinds ALTER moved SET STORAGE EXTERNAL;
-INSERT INTO kept_kinds SELECT i % 2 = 0, i, i, i, i / 3.0, i / 3.0, i, i / 100.0, i / 7.0, i * 1e40, i / 9.0, 'x' || i, i, i,
-    'n' || i, decode(md5(i::text), 'hex'), date '2000-01-01' + i, time '00:00' + i * interval '1 s', now(), now(),
-    md5(i::text)::uuid, i, json_build_object('i', i), i * interval '1 h', i::bit(20), '10.0.0.1', 'sad', ARRAY[i, NULL],
-    ARRAY['x', NULL], ROW(i, 'y'::text)::kept_pair, ARRAY[ROW(i, 'z'::text)::kept_pair], int4range(1, i + 1), int4multirange(int4range(1, i + 1)),
+INSERT INTO kept_kinds SELECT i % 2 = 0, i, i, i, i / 3.0, i / 3.0, i, i / 100.0, i / 7.0, i * 1e40,
+    i / 9.0, 'x' || i, i, i, 'n' || i, decode(md5(i::text), 'hex'), date '2000-01-01' + i,
+    time '00:00' + i * interval '1 s', now(), now(), md5(i::text)::uuid, i,
+    json_build_object('i', i), i * interval '1 h', i::bit(20), '10.0.0.1', 'sad', ARRAY[i, NULL],
+    ARRAY['x', NULL], ROW(i, 'y'::text)::kept_pair, ARRAY[ROW(i, 'z'::text)::kept_pair],
+    int4range(1, i + 1), int4multirange(int4range(1, i + 1)),
     repeat('compressed ' || i, 1000), repeat(md5(i::text), 200) FROM generate_series(1, 150) i;
 INSERT INTO kept_kinds SELECT FROM generate_series(1, 50);
 """
@@ -60,7 +65,10 @@ INSERT INTO kept_kinds SELECT FROM generate_series(1, 50);
 
 @pytest.fixture(scope="module")
 def frugal(server):
-    """A server whose malloc gives back what is freed. By itself it learns to keep what was large once: up to some 12 MB."""
+    """A server whose malloc returns freed memory to the system.
+
+    By default, malloc learns to keep memory once a large block was freed: up to some 12 MB.
+    """
     settings = {
         "MALLOC_MMAP_THRESHOLD_": "131072",
         "MALLOC_TRIM_THRESHOLD_": "131072",
@@ -218,7 +226,10 @@ def test_memory_does_not_grow_with_the_result(connection, chunk_bytes_max, megab
     connection.copy("(SELECT 1)")
     idle = private_bytes(pid)
     if compression == "none":
-        rows = f"SELECT i, repeat(md5(i::text), 32) FROM (SELECT generate_series(1, {megabytes << 10}) i) s"
+        rows = (
+            "SELECT i, repeat(md5(i::text), 32) FROM (SELECT generate_series(1, "
+            f"{megabytes << 10}) i) s"
+        )
     else:
         # What does not compress to nothing.
         text = "md5(i::text) || md5('a' || i) || md5('b' || i) || md5('c' || i)"

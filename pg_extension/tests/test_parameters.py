@@ -262,6 +262,7 @@ def test_changes_and_parallel_plans(server, connection):
     assert connection.rows("SELECT count(*), sum(a) FROM c") == [["2", "14"]]
     name = "debug_parallel_query" if server.version >= 16 else "force_parallel_mode"
     connection.run(
-        f"SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; SET {name} = on"
+        "SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; "
+        f"SET min_parallel_table_scan_size = 0; SET {name} = on"
     )
     assert both(connection, "(SELECT a FROM p WHERE c = $1)", (INFERRED, "y")) == [[2]]

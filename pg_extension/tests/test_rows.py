@@ -38,7 +38,10 @@ COLUMNS = [
     ("interval", "i * interval '1 minute'"),
 ]
 # Text from none to what is compressed and what is moved out of the table.
-TEXT = "left(repeat(md5(i::text), CASE i % 50 WHEN 0 THEN 2000 WHEN 1 THEN 100 ELSE 3 END), i % 97 * (i % 50 + 1))"
+TEXT = (
+    "left(repeat(md5(i::text), CASE i % 50 WHEN 0 THEN 2000 WHEN 1 THEN 100 "
+    "ELSE 3 END), i % 97 * (i % 50 + 1))"
+)
 
 
 def make_table(connection, chosen: list[tuple[str, str]], nulls: int):
@@ -50,7 +53,8 @@ def make_table(connection, chosen: list[tuple[str, str]], nulls: int):
     )
     connection.run(f"CREATE TABLE r ({types})")
     connection.run(
-        f"INSERT INTO r SELECT {values} FROM (SELECT i, {TEXT} AS s FROM generate_series(1, 300) i) x"
+        f"INSERT INTO r SELECT {values} FROM (SELECT i, {TEXT} AS s "
+        "FROM generate_series(1, 300) i) x"
     )
 
 

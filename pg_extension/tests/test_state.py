@@ -15,13 +15,17 @@ ROWS = 60_000
 CHUNK_ROWS = 5000
 STATIONS = 500
 # Strings and numbers that come again, each in chunks large enough to be made by a thread.
-QUERY = f"""(SELECT i, 'station ' || md5((i % {STATIONS})::text), (i % 300)::bigint * 7919000017, 'in ' || md5((i % 90)::text)
+QUERY = f"""(SELECT i, 'station ' || md5((i % {STATIONS})::text), (i % 300)::bigint * 7919000017,
+    'in ' || md5((i % 90)::text)
     FROM (SELECT generate_series(1, {ROWS}) i) s)"""
 OPTIONS = f"chunk_rows {CHUNK_ROWS}"
 # What the strings of the first column alone take.
 ENTRIES_BYTES = STATIONS * len("station " + 32 * "x")
 SPARE_PROCESSORS = len(os.sched_getaffinity(0)) - 1
-WORDS = "('{carefully,furiously,final,deposits,sleep,quickly,ironic,accounts,the,pending,requests,above}'::text[])"
+WORDS = (
+    "('{carefully,furiously,final,deposits,sleep,quickly,ironic,accounts,the,pending,requests,"
+    "above}'::text[])"
+)
 STATE, CHUNK = 0x88, 0x83
 
 
@@ -61,7 +65,10 @@ def test_nothing_is_kept_of_what_is_not_encoded(connection, expected):
 
 
 def test_entries_that_are_new_are_appended(connection):
-    query = "(SELECT md5((i / 50 % 100 + i / 1000)::text), i FROM (SELECT generate_series(0, 59999) i) s)"
+    query = (
+        "(SELECT md5((i / 50 % 100 + i / 1000)::text), i "
+        "FROM (SELECT generate_series(0, 59999) i) s)"
+    )
     result = connection.copy(query, f"compression light, {OPTIONS}")
     plain = connection.copy(query, "compression none")
     assert result.columns() == plain.columns()
@@ -128,7 +135,10 @@ def test_symbols_of_a_stream_that_adapts(server):
     What the stream chooses depends on how fast this machine encodes at the moment, so several rates
     of reading are tried."""
     # Of digits in no order other compressors make no less, and take longer.
-    query = f"(SELECT concat(({WORDS})[1 + i % 12], ' ', md5(i::text)) AS a FROM (SELECT generate_series(1, 200000) i) s)"
+    query = (
+        f"(SELECT concat(({WORDS})[1 + i % 12], ' ', md5(i::text)) AS a "
+        "FROM (SELECT generate_series(1, 200000) i) s)"
+    )
     with server.connect() as connection:
         expected = connection.copy(query, "compression none").columns()
     tried = []
@@ -166,7 +176,10 @@ def test_wide_results_keep_little(connection, threads):
     connection.run(f"SET jit = off; SET dray.encoding_threads = {threads}")
     # In each chunk ten strings that are new, and ten that have come before: so tables grow with
     # each of them.
-    number = "CASE WHEN i % 20 < 10 THEN i / 200 * 10 + i % 10 ELSE (i % 10 * 977 + i / 200 * 13) % (i / 200 * 10 + 1) END"
+    number = (
+        "CASE WHEN i % 20 < 10 THEN i / 200 * 10 + i % 10 "
+        "ELSE (i % 10 * 977 + i / 200 * 13) % (i / 200 * 10 + 1) END"
+    )
     columns = ", ".join(f"md5((n + {c} * 100000)::text) || 'column'" for c in range(300))
     query = (
         f"(SELECT {columns} FROM (SELECT {number} n FROM (SELECT generate_series(0, 17999) i) s) t)"
@@ -186,7 +199,8 @@ def test_wide_results_keep_little(connection, threads):
         receive_state(payload, tables)
         sizes.append(sum(table.decoded_bytes for table in tables.standing.values()))
     print(
-        f"{max(sizes) / MIB:.1f} MiB of tables, {sum(map(len, result.state_frames())) / MIB:.1f} MiB of state frames"
+        f"{max(sizes) / MIB:.1f} MiB of tables, {sum(map(len, result.state_frames())) / MIB:.1f} "
+        "MiB of state frames"
     )
     assert 1 * MIB < max(sizes) <= 2 * MIB
     assert len(result.state_frames()) > 10

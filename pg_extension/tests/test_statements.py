@@ -44,7 +44,8 @@ def test_the_table_and_its_columns(connection):
 
 def test_a_column_of_a_dropped_one(connection):
     connection.run(
-        "CREATE TEMP TABLE d (a int, b int, c int); INSERT INTO d VALUES (1, 2, 3); ALTER TABLE d DROP b"
+        "CREATE TEMP TABLE d (a int, b int, c int); INSERT INTO d VALUES (1, 2, 3); "
+        "ALTER TABLE d DROP b"
     )
     assert connection.copy("d").columns() == [[1], [3]]
 
@@ -205,8 +206,10 @@ def test_who_installs_it_does_not_own_it(server, connection):
         installer.run("CREATE EXTENSION dray")
         assert installer.copy("(SELECT 1)").columns() == [[1]]
         for statement in [
-            "CREATE OR REPLACE FUNCTION pg_catalog.dray_load() RETURNS text LANGUAGE sql AS $$SELECT 'mine'$$",
-            "CREATE FUNCTION pg_catalog.dray_load(i int DEFAULT 1) RETURNS text LANGUAGE sql AS $$SELECT 'mine'$$",
+            "CREATE OR REPLACE FUNCTION pg_catalog.dray_load() RETURNS text LANGUAGE sql "
+            "AS $$SELECT 'mine'$$",
+            "CREATE FUNCTION pg_catalog.dray_load(i int DEFAULT 1) RETURNS text LANGUAGE sql "
+            "AS $$SELECT 'mine'$$",
             "ALTER FUNCTION pg_catalog.dray_load() OWNER TO installer",
             "ALTER FUNCTION pg_catalog.dray_load() SET search_path = public",
             "ALTER EXTENSION dray DROP FUNCTION pg_catalog.dray_load()",
@@ -292,9 +295,15 @@ def test_options(connection):
 
 def test_chunks_keep_their_limits(connection):
     limits = Limits(chunk_bytes_max=4096, decoded_bytes_max=6000, row_bytes_max=1 << 20)
-    query = "(SELECT i, repeat('x', (i * 37) % 5000), i::numeric(9,1) FROM (SELECT generate_series(1, 700) i) s)"
+    query = (
+        "(SELECT i, repeat('x', (i * 37) % 5000), i::numeric(9,1) "
+        "FROM (SELECT generate_series(1, 700) i) s)"
+    )
     for compression in ("none", "light", "lz4"):
-        options = f"chunk_bytes_max 4096, decoded_bytes_max 6000, row_bytes_max 1048576, compression {compression}"
+        options = (
+            "chunk_bytes_max 4096, decoded_bytes_max 6000, row_bytes_max 1048576, compression "
+            f"{compression}"
+        )
         found = connection.copy(query, options).columns(limits)
         assert found[0] == list(range(1, 701)) and found[1] == [
             "x" * (i * 37 % 5000) for i in range(1, 701)
@@ -303,7 +312,10 @@ def test_chunks_keep_their_limits(connection):
 
 def test_rows_larger_than_a_chunk(connection):
     limits = Limits(row_bytes_max=1 << 30)
-    query = "(SELECT i, repeat(md5(i::text), CASE WHEN i = 3 THEN 1000000 ELSE 1 END) FROM (SELECT generate_series(1, 5) i) s)"
+    query = (
+        "(SELECT i, repeat(md5(i::text), CASE WHEN i = 3 THEN 1000000 ELSE 1 END) "
+        "FROM (SELECT generate_series(1, 5) i) s)"
+    )
     found = connection.copy(query, "row_bytes_max 100000000").columns(limits)
     assert [len(value) for value in found[1]] == [32, 32, 32_000_000, 32, 32]
     # A frame spans messages, none of which is larger than a chunk.
@@ -325,7 +337,8 @@ def test_everything_in_the_catalog(connection):
         for row in connection.rows(
             """SELECT oid::regclass FROM pg_class WHERE relnamespace = 'pg_catalog'::regnamespace
             AND relkind IN ('r', 'v')
-                    AND relname !~ 'hba|ident_file|shmem|backend_memory|config|statistic_ext_data|locks|stat_|wal'"""
+            AND relname !~ 'hba|ident_file|shmem|backend_memory|config|statistic_ext_data|locks'
+            AND relname !~ 'stat_|wal'"""
         )
     ]
     assert len(names) > 80
@@ -350,8 +363,11 @@ def test_everything_in_the_catalog(connection):
 
 def test_parallel_plans(server, connection):
     name = "debug_parallel_query" if server.version >= 16 else "force_parallel_mode"
-    connection.run(f"""CREATE TABLE IF NOT EXISTS s.big AS SELECT i AS a FROM generate_series(1, 200000) i;
-        SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; SET {name} = on""")
+    connection.run(
+        f"""CREATE TABLE IF NOT EXISTS s.big AS SELECT i AS a FROM generate_series(1, 200000) i;
+        SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0;
+        SET min_parallel_table_scan_size = 0; SET {name} = on"""
+    )
     assert sorted(connection.copy("s.big").columns()[0]) == list(range(1, 200001))
     assert connection.copy("(SELECT count(*) FROM s.big)").columns() == [[200000]]
 
@@ -383,7 +399,8 @@ def test_columns_that_cannot_be_null(server, connection):
 def test_progress(server, connection):
     connection.run("SELECT pg_catalog.dray_load()")
     connection.send(
-        "COPY (SELECT i FROM (SELECT generate_series(1, 30000000) i) s) TO STDOUT (FORMAT dray, compression none)"
+        "COPY (SELECT i FROM (SELECT generate_series(1, 30000000) i) s) "
+        "TO STDOUT (FORMAT dray, compression none)"
     )
     for _ in range(20):
         connection.read_message()

@@ -42,7 +42,8 @@ def test_databases_of_other_encodings(server, databases, encoding):
             if encoding == "SQL_ASCII":
                 text = "convert_from('\\x68c3a9', 'SQL_ASCII')"
             connection.run(
-                f"INSERT INTO t SELECT x, x, x, ARRAY[x, NULL], '{{}}', '::1' FROM (SELECT {text}) _ (x)"
+                f"INSERT INTO t SELECT x, x, x, ARRAY[x, NULL], '{{}}', '::1' "
+                f"FROM (SELECT {text}) _ (x)"
             )
             found = connection.copy("t").columns()
             assert found == [["hé"], ["hé"], ["hé"], [["hé", None]], ["{}"], ["::1"]]
@@ -68,7 +69,10 @@ def test_bytes_that_are_not_utf8(server, databases):
 
 def test_text_that_is_not_utf8_where_text_is(connection):
     """The server does not look at what its functions return for text."""
-    made = "CREATE FUNCTION pg_temp.as_text(bytea, integer) RETURNS text LANGUAGE internal IMMUTABLE STRICT AS "
+    made = (
+        "CREATE FUNCTION pg_temp.as_text(bytea, integer) RETURNS text "
+        "LANGUAGE internal IMMUTABLE STRICT AS "
+    )
     connection.run(made + "'bytea_substr_no_len'")
     bad = "CASE WHEN i = 90000 THEN pg_temp.as_text('\\x61c3', 1) ELSE 'b' END"
     for value in (bad, f"ARRAY[{bad}]", f"({bad})::name"):
@@ -154,7 +158,10 @@ def test_the_congestion_control_of_a_statement(server):
         # What the kernel does not have is left alone.
         for wanted, during in ((other, other), ("none-such", own), ("x" * 5000, own), ("", own)):
             connection.run(f"SET dray.congestion_control = '{wanted}'")
-            sql = "COPY (SELECT i, repeat('x', 1000) FROM generate_series(1, 50000) i) TO STDOUT (FORMAT dray)"
+            sql = (
+                "COPY (SELECT i, repeat('x', 1000) FROM generate_series(1, 50000) i) "
+                "TO STDOUT (FORMAT dray)"
+            )
             connection.send(sql)
             # More than the socket holds: the backend waits.
             assert connection.socket.recv(1, socket.MSG_PEEK)
@@ -203,13 +210,17 @@ def test_over_tls(server):
     with Connection(server.port, "postgres", "postgres", tls=True) as connection:
         assert connection.value("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()") == "t"
         for compression in ("none", "light"):
-            query = "(SELECT i, md5(i::text), repeat('x', i % 300) FROM (SELECT generate_series(1, 40000) i) s)"
+            query = (
+                "(SELECT i, md5(i::text), repeat('x', i % 300) "
+                "FROM (SELECT generate_series(1, 40000) i) s)"
+            )
             found = connection.copy(query, f"compression {compression}").columns()
             assert found[0] == list(range(1, 40001)) and found[2] == [
                 "x" * (i % 300) for i in range(1, 40001)
             ]
         connection.send(
-            f"SELECT pg_catalog.dray_load(); COPY {query.replace('40000', '90000000')} TO STDOUT (FORMAT dray)"
+            f"SELECT pg_catalog.dray_load(); COPY {query.replace('40000', '90000000')} "
+            "TO STDOUT (FORMAT dray)"
         )
         connection.read_message()
         time.sleep(0.3)

@@ -17,7 +17,10 @@ from test_interrupts import LONG, begin, expect, limit_address_space
 ROWS = 150_000
 # Some 20 MB: many chunks of the default size. Some strings come again, whose dictionaries are kept
 # from chunk to chunk.
-QUERY = f"(SELECT i, md5(i::text), i % 7, CASE WHEN i % 3 > 0 THEN repeat('x', i % 90) END, 'at ' || md5((i % 400)::text) FROM (SELECT generate_series(1, {ROWS}) i) s)"
+QUERY = (
+    "(SELECT i, md5(i::text), i % 7, CASE WHEN i % 3 > 0 THEN repeat('x', i % 90) END, 'at ' "
+    f"|| md5((i % 400)::text) FROM (SELECT generate_series(1, {ROWS}) i) s)"
+)
 COMPRESSIONS = ["light", "lz4", "'zstd'", "'zstd:9'"]
 SPARE_PROCESSORS = len(os.sched_getaffinity(0)) - 1
 
@@ -39,7 +42,7 @@ def pid_of(connection) -> int:
 
 
 def begin_helped(connection, compression: str, what: str = LONG) -> int:
-    """A long result whose backend is waiting for its client, and has started threads. Its process."""
+    """Begins a long result. Returns its backend, which has started threads and waits for us."""
     pid = pid_of(connection)
     begin(connection, what, f"compression {compression}")
     deadline = time.monotonic() + 20

@@ -93,7 +93,8 @@ def test_nothing_unset_is_used_or_sent(server):
                     )
                     if compression == "none":
                         connection.run(
-                            f"CREATE TABLE case_{i} (v {pg_type}); INSERT INTO case_{i} VALUES {rows}"
+                            f"CREATE TABLE case_{i} (v {pg_type}); INSERT INTO case_{i} "
+                            f"VALUES {rows}"
                         )
                     connection.copy(
                         f"case_{i}", f"compression {compression}, checksums on"

@@ -78,7 +78,8 @@ CASES = [
         "interval",
         ["1 year 2 mons 3 days 04:05:06.789", "-1 day"],
         "json_build_array(extract(year from v) * 12 + extract(month from v), extract(day from v),"
-        " ((extract(hour from v) * 3600 + extract(minute from v) * 60 + extract(second from v)) * 1000000000)::bigint)::text",
+        " ((extract(hour from v) * 3600 + extract(minute from v) * 60 + extract(second from v)) * "
+        "1000000000)::bigint)::text",
         json.loads,
     ),
     ("uuid", ["00112233-4455-6677-8899-aabbccddeeff"], "replace(v::text, '-', '')", str),
@@ -113,7 +114,8 @@ CASES = [
     (
         "pair[]",
         ['{"(1,a)",NULL}'],
-        "(select json_agg(case when (p).n is null then null else json_build_array((p).n, (p).t) end) from unnest(v) p)::text",
+        "(select json_agg(case when (p).n is null then null else json_build_array((p).n, (p).t) "
+        "end) from unnest(v) p)::text",
         json.loads,
     ),
     (
@@ -125,7 +127,8 @@ CASES = [
     (
         "int4multirange",
         ["{[1,5),[7,9)}", "{}"],
-        "(select coalesce(json_agg(json_build_array(lower(r), upper(r), lower_inc(r), upper_inc(r), isempty(r))), '[]')"
+        "(select coalesce(json_agg(json_build_array(lower(r), upper(r), lower_inc(r), "
+        "upper_inc(r), isempty(r))), '[]')"
         " from unnest(v) r)::text",
         json.loads,
     ),
@@ -178,7 +181,8 @@ def test_values_are_the_servers(
 
 def test_null_heavy_and_many_rows(connection):
     query = """SELECT CASE WHEN i % 3 = 0 THEN i END::int, CASE WHEN i % 7 > 0 THEN i::text END,
-        CASE WHEN i % 2 = 0 THEN i % 4 = 0 END, (CASE WHEN i % 5 = 0 THEN i / 100.0 END)::numeric(12,2),
+        CASE WHEN i % 2 = 0 THEN i % 4 = 0 END,
+        (CASE WHEN i % 5 = 0 THEN i / 100.0 END)::numeric(12,2),
         CASE WHEN i > 150000 THEN ARRAY[i, NULL] END FROM (SELECT generate_series(1, 200000) i) s"""
     found = connection.copy(f"({query})", "chunk_bytes_max 65536").columns()
     assert found[0] == [i if i % 3 == 0 else None for i in range(1, 200001)]
@@ -240,7 +244,8 @@ def test_names_of_columns(connection):
 
 def test_no_columns(connection):
     result = connection.run(
-        "SELECT pg_catalog.dray_load(); COPY (SELECT FROM generate_series(1, 3)) TO STDOUT (FORMAT dray)"
+        "SELECT pg_catalog.dray_load(); COPY (SELECT FROM generate_series(1, 3)) "
+        "TO STDOUT (FORMAT dray)"
     )
     assert result.tags[-1] == "COPY 3" and result.copy_out == (1, 0)
     assert result.messages()[-1].fields["rows"] == 3
