@@ -38,8 +38,8 @@ const PARTS_PER_WRITE: usize = 64;
 /// The time between two looks at how far the client has read.
 const RECLAIM_EVERY: Duration = Duration::from_millis(5);
 
-/// Waits for a client's first bytes, and for the pipes that may come with them. Pipes are taken from
-/// root and from the server's own user only: who has them can hold on to its pages.
+/// Waits for a client's first bytes, and for the pipes that may come with them. Pipes are taken
+/// from root and from the server's own user only: who has them can hold on to its pages.
 pub(crate) async fn receive_first(stream: &UnixStream) -> io::Result<(BytesMut, Option<Pipes>)> {
     let mut bytes = vec![0; 4096];
     let mut offered = Vec::new();
@@ -137,8 +137,8 @@ impl Pipes {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Err(error),
             }
-            // All but the last `capacity` bytes have been read. Asking the pipes for more would wait
-            // for their reader.
+            // All but the last `capacity` bytes have been read. Asking the pipes for more would
+            // wait for their reader.
             self.release(self.written.saturating_sub(self.capacity));
         }
         Ok(())
