@@ -1,16 +1,16 @@
 /*
- * The congestion control of the client's connection while a result is sent, as
- * dray.congestion_control says.
+ * The congestion control of the client's connection while a result is sent: the setting
+ * dray.congestion_control.
  *
- * The socket is the session's, and other statements use it too: what it had before comes back when
- * the statement ends, however it ends. A kernel that does not have the one that was named, or does
- * not give it to this user, keeps its own.
+ * Other statements of the session use the socket too, so its earlier congestion control is restored
+ * when the statement ends, however it ends. A kernel that lacks the named one, or denies it to this
+ * user, keeps the present one.
  */
 #include "dray.h"
 
 /*
- * Nothing of these is used here, and their headers may not be installed. The members of Port stay
- * where they are.
+ * GSSAPI and OpenSSL are not used here, and their headers may not be installed. The layout of Port
+ * is the same without them.
  */
 #undef ENABLE_GSS
 #undef USE_OPENSSL
@@ -26,16 +26,17 @@
 /* TCP_CA_NAME_MAX of Linux. */
 #define NAME_BYTES_MAX 16
 
-static char *wanted = NULL;
-/* What the socket had; empty if it was not changed. */
+static char *setting = NULL;
+/* The earlier congestion control of the socket; empty if it was not changed. */
 static char before[NAME_BYTES_MAX];
 
 void
 dray_define_congestion_control(void)
 {
 	DefineCustomStringVariable("dray.congestion_control",
-							   "TCP congestion control for results in format dray, such as bbr; empty for the connection's own.",
-							   NULL, &wanted, "", PGC_USERSET, 0, NULL, NULL, NULL);
+							   "TCP congestion control for results in format dray, such as bbr; "
+							   "empty for the connection's own.",
+							   NULL, &setting, "", PGC_USERSET, 0, NULL, NULL, NULL);
 }
 
 void
@@ -45,10 +46,10 @@ dray_choose_congestion_control(void)
 	char		name[NAME_BYTES_MAX];
 
 	before[0] = '\0';
-	if (wanted == NULL || wanted[0] == '\0' || MyProcPort->laddr.addr.ss_family == AF_UNIX)
+	if (setting == NULL || setting[0] == '\0' || MyProcPort->laddr.addr.ss_family == AF_UNIX)
 		return;
 	if (getsockopt(MyProcPort->sock, IPPROTO_TCP, TCP_CONGESTION, name, &len) == 0 && len > 0 &&
-		setsockopt(MyProcPort->sock, IPPROTO_TCP, TCP_CONGESTION, wanted, strlen(wanted)) == 0)
+		setsockopt(MyProcPort->sock, IPPROTO_TCP, TCP_CONGESTION, setting, strlen(setting)) == 0)
 		strlcpy(before, name, NAME_BYTES_MAX);
 }
 

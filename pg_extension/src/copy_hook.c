@@ -1,5 +1,5 @@
 /*
- * COPY ... TO STDOUT (FORMAT dray), from the statement to its last message.
+ * COPY ... TO STDOUT (FORMAT dray): the utility hook, and the run of a statement.
  */
 #include "dray.h"
 
@@ -17,14 +17,14 @@
 #include "utils/snapmgr.h"
 
 /*
- * A plan of more than this cost may be worth a system call, so that its user sees the estimate
- * before the first rows: some 10 ms.
+ * The start of a stream is flushed at once for plans above this cost, some 10 ms: the user then
+ * sees the estimate before the first rows.
  */
 #define LONG_COST 1000.0
 
 static ProcessUtility_hook_type previous_hook = NULL;
 
-/* The stream that is open, if any. */
+/* The open stream, or NULL. */
 static DrayStream *running = NULL;
 
 static void
@@ -35,8 +35,8 @@ close_stream(void *stream)
 }
 
 /*
- * Ends the stream's threads. After an error, because whoever catches it may go on; when the backend
- * exits, which may be in the middle of sending, because they must not outlive what they use.
+ * Ends the stream's threads. They must end after an error, because whoever catches it may go on,
+ * and when the backend exits, possibly while it sends, because they must not outlive what they use.
  */
 static void
 stop_threads(void)
@@ -52,7 +52,7 @@ stop_at_exit(int code, Datum arg)
 }
 
 /*
- * Opens Rust's half. The stream is closed with the current memory context, whichever way that goes.
+ * Opens Rust's stream. It is closed when the current memory context is reset or deleted.
  */
 static DrayStream *
 open_stream(const DraySettings *settings, TupleDesc desc, const Bitmapset *not_null)
@@ -67,7 +67,7 @@ open_stream(const DraySettings *settings, TupleDesc desc, const Bitmapset *not_n
 	columns = dray_describe_columns(desc, not_null, &types);
 	code = dray_stream_open(settings, columns, desc->natts, types, &stream, &error);
 
-	/* Short memory shows at the end of an entry, when there may be a stream already. */
+	/* An entry may fail for want of memory after it has opened the stream. */
 	if (stream != NULL)
 	{
 		static bool stops_at_exit = false;
@@ -96,8 +96,7 @@ nanoseconds_since(instr_time start)
 }
 
 /*
- * Runs the plan into a receiver, between the messages that begin and end the stream. Returns the
- * number of rows.
+ * Runs the plan, and sends its result as a stream. Returns the number of rows.
  */
 static uint64
 run_plan(DrayPlan plan, DrayOptions *options, const char *source, instr_time start)
@@ -112,16 +111,17 @@ run_plan(DrayPlan plan, DrayOptions *options, const char *source, instr_time sta
 	uint64		rows;
 	int32		code;
 
-	/* As COPY does: what this command changes, it also sees. */
+	/* As COPY does: this command sees its own changes. */
 	PushCopiedSnapshot(GetActiveSnapshot());
 	UpdateActiveSnapshotCommandId();
 
-	/* The receiver needs the result's types, which the executor knows once it has started. */
+	/* The receiver needs the types of the result, which are known once the executor has started. */
 	placeholder = CreateDestReceiver(DestNone);
-	query = CreateQueryDesc(plan.stmt, source, GetActiveSnapshot(), InvalidSnapshot, placeholder, plan.params, NULL, 0);
+	query = CreateQueryDesc(plan.stmt, source, GetActiveSnapshot(), InvalidSnapshot, placeholder,
+							plan.params, NULL, 0);
 	ExecutorStart(query, 0);
 
-	/* A guess may be beyond every integer. */
+	/* The planner's estimate is a double, and may exceed every integer. */
 	options->settings.rows_estimate = Min(Max(plan.stmt->planTree->plan_rows, 0), 1e18);
 	options->settings.plan_ns = nanoseconds_since(start);
 	stream = open_stream(&options->settings, query->tupDesc, plan.not_null);
@@ -149,12 +149,12 @@ run_plan(DrayPlan plan, DrayOptions *options, const char *source, instr_time sta
 	rows = receiver->rows;
 
 	/*
-	 * AFTER triggers of INSERT ... RETURNING may still fail, and then the stream must not have its
-	 * end.
+	 * AFTER triggers of INSERT ... RETURNING may still fail. The stream must not have ended then.
 	 */
 	ExecutorFinish(query);
 
-	code = dray_finish(receiver->stream, receiver->socket_ns, nanoseconds_since(start), &parts, &count, &error);
+	code = dray_finish(receiver->stream, receiver->socket_ns, nanoseconds_since(start),
+					   &parts, &count, &error);
 	if (code < 0)
 		dray_fail(code, &error);
 	dray_send_frame(parts, count);
@@ -214,20 +214,23 @@ run_copy(PlannedStmt *pstmt, const CopyStmt *stmt, const char *source, ParamList
 }
 
 static void
-process_utility(PlannedStmt *pstmt, const char *source, bool read_only_tree, ProcessUtilityContext context,
-				ParamListInfo params, QueryEnvironment *environment, DestReceiver *dest, QueryCompletion *completion)
+process_utility(PlannedStmt *pstmt, const char *source, bool read_only_tree,
+				ProcessUtilityContext context, ParamListInfo params, QueryEnvironment *environment,
+				DestReceiver *dest, QueryCompletion *completion)
 {
 	if (IsA(pstmt->utilityStmt, CopyStmt) && dray_is_asked_for((CopyStmt *) pstmt->utilityStmt))
 	{
-		/* Parse analysis scribbles on the tree, which may be a cached plan's. */
+		/* Parse analysis modifies the tree, which may belong to a cached plan. */
 		CopyStmt   *stmt = copyObject((CopyStmt *) pstmt->utilityStmt);
 
 		run_copy(pstmt, stmt, source, params, environment, completion);
 	}
 	else if (previous_hook != NULL)
-		previous_hook(pstmt, source, read_only_tree, context, params, environment, dest, completion);
+		previous_hook(pstmt, source, read_only_tree, context, params, environment, dest,
+					  completion);
 	else
-		standard_ProcessUtility(pstmt, source, read_only_tree, context, params, environment, dest, completion);
+		standard_ProcessUtility(pstmt, source, read_only_tree, context, params, environment, dest,
+								completion);
 }
 
 void

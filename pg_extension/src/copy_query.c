@@ -1,10 +1,9 @@
 /*
- * The statement as a plan: the table or the query, and every refusal that COPY has for them
- * (copyto.c of PostgreSQL).
+ * Planning the statement: its table or its query, with every refusal of COPY (copyto.c of
+ * PostgreSQL).
  *
- * A table is read as SELECT columns FROM ONLY table, as COPY itself does under row security. So
- * privileges of tables and columns and policies are the executor's and the rewriter's business, and
- * none can be forgotten here.
+ * A table is read as SELECT columns FROM ONLY table, as COPY itself does under row security. So the
+ * executor checks privileges of tables and columns, and the rewriter applies policies.
  */
 #include "dray.h"
 
@@ -37,7 +36,8 @@ check_relation_kind(Relation rel)
 			ereport(ERROR,
 					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 					 errmsg("cannot copy from unpopulated materialized view \"%s\"", name),
-					 errhint("Use the REFRESH MATERIALIZED VIEW command to populate the materialized view.")));
+					 errhint("Use the REFRESH MATERIALIZED VIEW command "
+							 "to populate the materialized view.")));
 #endif
 			kind = "materialized view";
 			break;
@@ -52,11 +52,13 @@ check_relation_kind(Relation rel)
 			break;
 		case RELKIND_SEQUENCE:
 			ereport(ERROR,
-					(errcode(ERRCODE_WRONG_OBJECT_TYPE), errmsg("cannot copy from sequence \"%s\"", name)));
+					(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+					 errmsg("cannot copy from sequence \"%s\"", name)));
 			break;
 		default:
 			ereport(ERROR,
-					(errcode(ERRCODE_WRONG_OBJECT_TYPE), errmsg("cannot copy from non-table relation \"%s\"", name)));
+					(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+					 errmsg("cannot copy from non-table relation \"%s\"", name)));
 			return;
 	}
 	ereport(ERROR,
@@ -79,7 +81,8 @@ column_target(const char *name)
 }
 
 /*
- * The columns of COPY table (columns), or all but the generated ones, as CopyGetAttnums has it.
+ * The columns of COPY table (columns), or all but the generated ones, as in CopyGetAttnums. Their
+ * numbers are added to *numbers.
  */
 static List *
 column_targets(Relation rel, const List *names, Bitmapset **numbers)
@@ -125,10 +128,12 @@ column_targets(Relation rel, const List *names, Bitmapset **numbers)
 		if (number == InvalidAttrNumber)
 			ereport(ERROR,
 					(errcode(ERRCODE_UNDEFINED_COLUMN),
-					 errmsg("column \"%s\" of relation \"%s\" does not exist", name, RelationGetRelationName(rel))));
+					 errmsg("column \"%s\" of relation \"%s\" does not exist",
+							name, RelationGetRelationName(rel))));
 		if (list_member_int(seen, number))
 			ereport(ERROR,
-					(errcode(ERRCODE_DUPLICATE_COLUMN), errmsg("column \"%s\" specified more than once", name)));
+					(errcode(ERRCODE_DUPLICATE_COLUMN),
+					 errmsg("column \"%s\" specified more than once", name)));
 		seen = lappend_int(seen, number);
 		targets = lappend(targets, column_target(name));
 		*numbers = bms_add_member(*numbers, number);
@@ -137,10 +142,10 @@ column_targets(Relation rel, const List *names, Bitmapset **numbers)
 }
 
 /*
- * The executor checks privileges, but only after what kind of relation this is has been told.
- * DoCopy does it before, and so does this, by the same rules: of the table, or of each column. The
- * executor's own functions are not for use here: their hook (pgaudit's) expects a statement that
- * the executor knows.
+ * Checks that the user may select the table, or each of the columns. The executor checks that too,
+ * but only after the kind of the relation has been revealed; DoCopy checks before, by these rules.
+ * The functions of the executor can't be used here: their hook (pgaudit's) expects a statement that
+ * the executor runs.
  */
 static void
 check_may_select(Relation rel, const Bitmapset *columns)
@@ -156,12 +161,13 @@ check_may_select(Relation rel, const Bitmapset *columns)
 	while (may && (member = bms_next_member(columns, member)) >= 0)
 		may = pg_attribute_aclcheck(relid, member, GetUserId(), ACL_SELECT) == ACLCHECK_OK;
 	if (!may)
-		aclcheck_error(ACLCHECK_NO_PRIV, get_relkind_objtype(rel->rd_rel->relkind), RelationGetRelationName(rel));
+		aclcheck_error(ACLCHECK_NO_PRIV, get_relkind_objtype(rel->rd_rel->relkind),
+					   RelationGetRelationName(rel));
 }
 
 /*
- * COPY table (columns) as a query. The lock is kept, so that the table is the same when the planner
- * looks it up again.
+ * COPY table (columns) as a query. The lock is held until the transaction ends, so that the table
+ * can't change before the planner looks it up again.
  */
 static Node *
 select_from_table(const CopyStmt *stmt, Oid *relid)
@@ -175,8 +181,9 @@ select_from_table(const CopyStmt *stmt, Oid *relid)
 	check_may_select(rel, columns);
 	check_relation_kind(rel);
 	*relid = RelationGetRelid(rel);
-	from = makeRangeVar(get_namespace_name(RelationGetNamespace(rel)), pstrdup(RelationGetRelationName(rel)), -1);
-	/* ONLY: tables that inherit from this one are left out. */
+	from = makeRangeVar(get_namespace_name(RelationGetNamespace(rel)),
+						pstrdup(RelationGetRelationName(rel)), -1);
+	/* ONLY: without the tables that inherit from this one. */
 	from->inh = false;
 	select->fromClause = list_make1(from);
 	table_close(rel, NoLock);
@@ -215,13 +222,16 @@ only_query(List *rewritten)
 	query = linitial_node(Query, rewritten);
 	if (query->utilityStmt != NULL && IsA(query->utilityStmt, CreateTableAsStmt))
 		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("COPY (SELECT INTO) is not supported")));
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("COPY (SELECT INTO) is not supported")));
 	if (query->utilityStmt != NULL)
 		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("COPY query must not be a utility command")));
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("COPY query must not be a utility command")));
 	if (query->commandType != CMD_SELECT && query->returningList == NIL)
 		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("COPY query must have a RETURNING clause")));
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("COPY query must have a RETURNING clause")));
 	return query;
 }
 
@@ -229,7 +239,7 @@ static bool
 is_not_null(TupleDesc desc, AttrNumber number)
 {
 #if PG_VERSION_NUM >= 180000
-	/* A constraint may not have been validated yet. */
+	/* A constraint that is not validated says nothing. */
 	return TupleDescCompactAttr(desc, number - 1)->attnullability == ATTNULLABLE_VALID;
 #else
 	return TupleDescAttr(desc, number - 1)->attnotnull;
@@ -237,9 +247,8 @@ is_not_null(TupleDesc desc, AttrNumber number)
 }
 
 /*
- * The result's columns that can't be NULL. Only those of one table that is read by itself: there is
- * no outer join then, no grouping set, and no table that inherits the column without its
- * constraint.
+ * The columns of the result that can't be NULL. They are only looked for in a query of a single
+ * table: it has no outer join, no grouping set, and no inheriting table that lacks the constraint.
  */
 static Bitmapset *
 columns_not_null(const Query *query, const PlannedStmt *plan)
@@ -250,15 +259,16 @@ columns_not_null(const Query *query, const PlannedStmt *plan)
 	ListCell   *cell;
 	int			column = 0;
 
-	if (query->commandType != CMD_SELECT || list_length(query->rtable) != 1 || query->setOperations != NULL ||
-		query->groupingSets != NIL || list_length(plan->relationOids) != 1)
+	if (query->commandType != CMD_SELECT || list_length(query->rtable) != 1 ||
+		query->setOperations != NULL || query->groupingSets != NIL ||
+		list_length(plan->relationOids) != 1)
 		return NULL;
 	entry = linitial_node(RangeTblEntry, query->rtable);
 	if (entry->rtekind != RTE_RELATION || entry->relkind != RELKIND_RELATION ||
 		linitial_oid(plan->relationOids) != entry->relid)
 		return NULL;
 
-	/* Analysis has locked it, so the constraints stay. */
+	/* Parse analysis has locked the table, so its constraints stay. */
 	rel = table_open(entry->relid, NoLock);
 	foreach(cell, query->targetList)
 	{
@@ -281,13 +291,14 @@ columns_not_null(const Query *query, const PlannedStmt *plan)
 }
 
 DrayPlan
-dray_plan_copy(ParseState *pstate, const CopyStmt *stmt, int stmt_location, int stmt_len, DrayParameters parameters)
+dray_plan_copy(ParseState *pstate, const CopyStmt *stmt, int stmt_location, int stmt_len,
+			   DrayParameters parameters)
 {
 	RawStmt    *raw = makeNode(RawStmt);
 	Oid			relid = InvalidOid;
 	/*
-	 * As Parse has it: what the query says of parameters without a type, or beyond those given, is
-	 * filled in.
+	 * As for a Parse message: analysis fills in the types of parameters that have none, and adds
+	 * parameters that the query uses beyond these.
 	 */
 	Oid		   *types = palloc(sizeof(Oid) * Max(parameters.count, 1));
 	int			count = parameters.count;
@@ -300,18 +311,19 @@ dray_plan_copy(ParseState *pstate, const CopyStmt *stmt, int stmt_location, int 
 	raw->stmt_len = stmt_len;
 	for (int i = 0; i < count; i++)
 		types[i] = parameters.parameter[i].type;
-	query = only_query(pg_analyze_and_rewrite_varparams(raw, pstate->p_sourcetext, &types, &count, pstate->p_queryEnv));
+	query = only_query(pg_analyze_and_rewrite_varparams(raw, pstate->p_sourcetext, &types, &count,
+														pstate->p_queryEnv));
 	/*
-	 * Before anything is planned, and so may be evaluated: the client may then run the statement in
-	 * another way.
+	 * Planning may evaluate functions. This error comes before, so that the client may still run
+	 * the statement another way.
 	 */
 	dray_check_types(query->commandType == CMD_SELECT ? query->targetList : query->returningList);
 	plan.params = dray_read_parameters(parameters, types, count);
-	/* The planner scribbles on its input. */
+	/* The planner modifies its input. */
 	as_written = copyObject(query);
 	plan.stmt = pg_plan_query(query, pstate->p_sourcetext, CURSOR_OPT_PARALLEL_OK, plan.params);
 
-	/* The name could mean another table by now: the planner has looked it up again. */
+	/* Analysis has looked the name up again, and it may be that of another table by now. */
 	if (OidIsValid(relid) && !list_member_oid(plan.stmt->relationOids, relid))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

@@ -1,6 +1,6 @@
 /*
- * The result's columns and their types, as the catalog describes them. Which column each becomes is
- * decided in Rust (crates/pgtypes), as it is for servers without the extension.
+ * The columns of the result and their types, from the catalog. Rust (crates/pgtypes) decides which
+ * Arrow type each becomes, as it does for servers without the extension.
  */
 #include "dray.h"
 
@@ -25,8 +25,8 @@
 #endif
 
 /*
- * Composites name their attributes' types again at each mention, so a few types of a few attributes
- * each can make up any number. That many are some 10 MB here, and as much in Rust.
+ * The most types of a result. A composite counts with all its attributes at each mention, so a few
+ * small composites can multiply to any number. This many take some 10 MB here, and as much in Rust.
  */
 #define TYPES_MAX 20000
 
@@ -39,13 +39,14 @@ to_utf8(const char *text)
 }
 
 /*
- * "integer", or "schema.name" where the type is not the server's own; whatever the search path
- * says.
+ * The name of a type, independent of the search path: "integer", or "schema.name" for types that
+ * are not built in.
  */
 static const char *
 type_name(Oid oid)
 {
-	const char *name = format_type_extended(oid, -1, FORMAT_TYPE_FORCE_QUALIFY | FORMAT_TYPE_ALLOW_INVALID);
+	const char *name = format_type_extended(oid, -1,
+											FORMAT_TYPE_FORCE_QUALIFY | FORMAT_TYPE_ALLOW_INVALID);
 	const char *catalog = "pg_catalog.";
 
 	if (strncmp(name, catalog, strlen(catalog)) == 0)
@@ -53,12 +54,16 @@ type_name(Oid oid)
 	return to_utf8(name);
 }
 
+/*
+ * The extension that a type belongs to, or "".
+ */
 static const char *
 extension_name(Oid oid)
 {
-	Oid			extension = oid < FirstGenbkiObjectId ? InvalidOid : getExtensionOfObject(TypeRelationId, oid);
+	Oid			extension = oid < FirstGenbkiObjectId ? InvalidOid :
+		getExtensionOfObject(TypeRelationId, oid);
 
-	/* It may be dropped in between. */
+	/* NULL if it has been dropped meanwhile. */
 	const char *name = OidIsValid(extension) ? get_extension_name(extension) : NULL;
 
 	return name != NULL ? to_utf8(name) : "";
@@ -77,7 +82,7 @@ set_only_member(DrayType *type, uint8 kind, Oid oid, int32 typmod, uint32 *types
 }
 
 /*
- * A member an attribute that has not been dropped.
+ * A member for each attribute that has not been dropped.
  */
 static DrayMember *
 describe_attributes(TupleDesc desc, uint32 *count, uint32 *types)
@@ -111,7 +116,8 @@ describe(Oid oid, int32 typmod, uint32 *types)
 	if (++*types > TYPES_MAX)
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("the columns have over %d types in all, those within composites included", TYPES_MAX),
+				 errmsg("the columns have over %d types in all, those within composites included",
+						TYPES_MAX),
 				 errhint("Select fewer columns, or the attributes that are needed.")));
 	type = palloc0(sizeof(DrayType));
 	tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(oid));
@@ -131,8 +137,8 @@ describe(Oid oid, int32 typmod, uint32 *types)
 	switch (form->typtype)
 	{
 		case TYPTYPE_BASE:
-		case TYPTYPE_PSEUDO:	/* record[] is one */
-			/* What the column declares is about the items. */
+		case TYPTYPE_PSEUDO:	/* such as record[] */
+			/* The typmod of an array is that of its items. */
 			if (IsTrueArrayType(form))
 				set_only_member(type, DRAY_KIND_ARRAY, form->typelem, typmod, types);
 			break;
@@ -151,15 +157,16 @@ describe(Oid oid, int32 typmod, uint32 *types)
 			set_only_member(type, DRAY_KIND_RANGE, get_range_subtype(oid), -1, types);
 			break;
 		case TYPTYPE_MULTIRANGE:
-			set_only_member(type, DRAY_KIND_MULTIRANGE, get_range_subtype(get_multirange_range(oid)), -1, types);
+			set_only_member(type, DRAY_KIND_MULTIRANGE,
+							get_range_subtype(get_multirange_range(oid)), -1, types);
 			break;
 		default:
-			/* Pseudo-types have at least an output function. */
+			/* Other pseudo-types have at least an output function. */
 			break;
 	}
 	if (type->kind == DRAY_KIND_ARRAY)
 	{
-		/* Items are parted by their own type's delimiter. */
+		/* The delimiter between items is that of their own type. */
 		HeapTuple	item = SearchSysCache1(TYPEOID, ObjectIdGetDatum(form->typelem));
 
 		if (HeapTupleIsValid(item))
@@ -173,7 +180,8 @@ describe(Oid oid, int32 typmod, uint32 *types)
 }
 
 /*
- * The columns of a result, which has no dropped ones, and how many types there are in all.
+ * Describes the columns of a result, which has no dropped ones. *types becomes the number of types
+ * in all.
  */
 DrayMember *
 dray_describe_columns(TupleDesc desc, const Bitmapset *not_null, uint32 *types)
@@ -191,12 +199,13 @@ dray_describe_columns(TupleDesc desc, const Bitmapset *not_null, uint32 *types)
 }
 
 /*
- * Refuses too many types. Of the server's own there can't be as many.
+ * Refuses results of too many types, before planning. Built-in types can't be too many.
  */
 void
 dray_check_types(const List *targets)
 {
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "dray types", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "dray types",
+												  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext caller_context = MemoryContextSwitchTo(context);
 	uint32		types = 0;
 	ListCell   *cell;

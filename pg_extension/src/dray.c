@@ -1,5 +1,5 @@
 /*
- * What the server finds when it loads the library.
+ * The entry points that the server looks up when it loads the library.
  */
 #include "dray.h"
 
@@ -31,8 +31,10 @@ _PG_init(void)
 	dray_define_congestion_control();
 	dray_define_encoding_threads();
 #ifdef DRAY_TEST_ALLOCATOR
-	DefineCustomIntVariable("dray.test_fail_after", "Allocations of Rust until they fail; 0 for never.", NULL,
-							&fail_after, 0, 0, INT_MAX, PGC_USERSET, 0, NULL, assign_fail_after, NULL);
+	DefineCustomIntVariable("dray.test_fail_after",
+							"Number of the first allocation of Rust that fails; 0 for none.", NULL,
+							&fail_after, 0, 0, INT_MAX, PGC_USERSET, 0,
+							NULL, assign_fail_after, NULL);
 	DefineCustomBoolVariable("dray.test_fail_send", "Whether sending a large frame fails.", NULL,
 							 &dray_test_fail_send, false, PGC_USERSET, 0, NULL, NULL, NULL);
 #endif
@@ -41,7 +43,7 @@ _PG_init(void)
 PG_FUNCTION_INFO_V1(dray_load);
 
 /*
- * pg_catalog.dray_load(): to call it is enough, because that loads the library.
+ * pg_catalog.dray_load(). Calling it loads the library, which is all that it is for.
  */
 Datum
 dray_load(PG_FUNCTION_ARGS)

@@ -1,20 +1,20 @@
 /*
- * The PostgreSQL extension, its C half: it owns PostgreSQL (hook, executor, memory contexts,
- * errors, socket), and Rust owns the bytes.
+ * The C half of the PostgreSQL extension. It owns all that is PostgreSQL's: hook, executor, memory
+ * contexts, errors, socket. Rust owns the bytes.
  *
  *   copy_hook.c      recognises COPY ... (FORMAT dray), and runs it
- *   copy_query.c     the statement as a plan, with all the refusals of COPY
- *   options.c        what stands between its parentheses
- *   parameters.c     the values of $1, $2 ...
- *   describe_type.c  the result's types, as the catalog has them
- *   receiver.c       a row from the executor to Rust
- *   send.c           a frame from Rust to the client
- *   threads.c        how many threads Rust may have
- *   congestion.c     how the connection shares the network meanwhile
+ *   copy_query.c     plans the statement, with all the refusals of COPY
+ *   options.c        reads the options in parentheses
+ *   parameters.c     reads the values of $1, $2 ...
+ *   describe_type.c  describes the types of the result, from the catalog
+ *   receiver.c       hands rows of the executor to Rust
+ *   send.c           sends frames of Rust to the client
+ *   threads.c        limits the threads of Rust
+ *   congestion.c     sets the congestion control of the connection
  *
- * Rust never calls back; of the server it reads the flags that ask a statement to end. An ereport()
- * is raised only while no frame of Rust is on the stack, and no panic leaves Rust. Rust's threads
- * touch its own memory only, have all signals blocked, and end with the stream.
+ * Rust never calls back. It reads two flags of the server, which ask a statement to end. C raises
+ * errors only while no Rust frame is on the stack, and no panic leaves Rust. The threads of Rust
+ * touch its own memory only, block all signals, and end with the stream.
  */
 #ifndef DRAY_H
 #define DRAY_H
@@ -31,12 +31,13 @@
 #include "parser/parse_node.h"
 #include "tcop/dest.h"
 
-/* Rust's side of what follows is rust/src/ffi.rs. */
+/* The same declarations in Rust are in rust/src/ffi.rs, with what each call must keep to. */
 
 StaticAssertDecl(sizeof(Datum) == 8, "datums of 64 bits");
 StaticAssertDecl(sizeof(bool) == 1, "bool is a byte");
 StaticAssertDecl(NAMEDATALEN == 64, "names of 64 bytes");
-StaticAssertDecl(MAXIMUM_ALIGNOF == 8 && ALIGNOF_DOUBLE == 8 && ALIGNOF_INT == 4 && ALIGNOF_SHORT == 2, "values on pages");
+StaticAssertDecl(MAXIMUM_ALIGNOF == 8 && ALIGNOF_DOUBLE == 8 && ALIGNOF_INT == 4 &&
+				 ALIGNOF_SHORT == 2, "values on pages");
 StaticAssertDecl(sizeof(sig_atomic_t) == sizeof(int), "flags of signal handlers are ints");
 
 typedef struct DrayStream DrayStream;
@@ -55,13 +56,13 @@ typedef struct DrayError
 #define DRAY_INTERNAL (-6)
 #define DRAY_INTERRUPTED (-7)
 
-/* What a row needs next. */
+/* What a row needs next, after dray_push_row and dray_push_tuple. */
 #define DRAY_DONE 0
 #define DRAY_FULL 1
-#define DRAY_WANTS_PLAIN 2
-#define DRAY_WANTS_BINARY 3
-#define DRAY_WANTS_TEXT 4
-#define DRAY_WANTS_DATUMS 5
+#define DRAY_NEEDS_DETOASTING 2
+#define DRAY_NEEDS_BINARY 3
+#define DRAY_NEEDS_TEXT 4
+#define DRAY_NEEDS_DATUMS 5
 
 typedef struct DraySettings
 {
@@ -82,7 +83,7 @@ typedef struct DraySettings
 	int			socket;
 } DraySettings;
 
-/* What a type is made of. */
+/* The kinds of a DrayType. */
 #define DRAY_KIND_BASE 0
 #define DRAY_KIND_ENUM 1
 #define DRAY_KIND_DOMAIN 2
@@ -107,7 +108,7 @@ typedef struct DrayType
 	const struct DrayMember *member;
 } DrayType;
 
-/* A part of a type (its base, its items, an attribute), or a column. */
+/* A member of a type (its base, its items, an attribute), or a column. */
 typedef struct DrayMember
 {
 	const char *name;
@@ -115,6 +116,7 @@ typedef struct DrayMember
 	bool		not_null;
 } DrayMember;
 
+/* Consecutive bytes of a frame. */
 typedef struct DrayPart
 {
 	const char *bytes;
@@ -126,12 +128,15 @@ extern int32 dray_stream_open(const DraySettings *settings, const DrayMember *co
 							  uint32 types, DrayStream **stream, DrayError *error);
 extern void dray_stream_stop(DrayStream *stream);
 extern void dray_stream_close(DrayStream *stream);
-extern int32 dray_push_tuple(DrayStream *stream, const char *data, const bits8 *present, DrayError *error);
+extern int32 dray_push_tuple(DrayStream *stream, const char *data, const bits8 *present,
+							 DrayError *error);
 extern int32 dray_push_row(DrayStream *stream, const Datum *datums, const bool *nulls, size_t count,
 						   uint32 *column, DrayError *error);
 extern int32 dray_push_sent(DrayStream *stream, const char *bytes, size_t len, DrayError *error);
-extern int32 dray_start(DrayStream *stream, const DrayPart **parts, size_t *count, DrayError *error);
-extern int32 dray_next_chunk(DrayStream *stream, bool is_last, const DrayPart **parts, size_t *count, DrayError *error);
+extern int32 dray_start(DrayStream *stream, const DrayPart **parts, size_t *count,
+						DrayError *error);
+extern int32 dray_next_chunk(DrayStream *stream, bool is_last, const DrayPart **parts,
+							 size_t *count, DrayError *error);
 extern int32 dray_finish(DrayStream *stream, uint64 socket_ns, uint64 total_ns,
 						 const DrayPart **parts, size_t *count, DrayError *error);
 #ifdef DRAY_TEST_ALLOCATOR
@@ -142,11 +147,11 @@ extern bool dray_test_fail_send;
 /* parameters.c */
 typedef struct DrayParameter
 {
-	/* InvalidOid or UNKNOWNOID where the query decides. */
+	/* InvalidOid or UNKNOWNOID if the query decides. */
 	Oid			type;
 	int32		typmod;
 	bool		isnull;
-	/* The value is a C string, to be read once the type is known. */
+	/* The value is a C string, which is read once the type is known. */
 	bool		is_text;
 	Datum		value;
 } DrayParameter;
@@ -158,7 +163,8 @@ typedef struct DrayParameters
 } DrayParameters;
 
 extern DrayParameters dray_bound_parameters(ParamListInfo bound);
-extern DrayParameters dray_written_parameters(const List *types, const List *values, const List *null_numbers);
+extern DrayParameters dray_written_parameters(const List *types, const List *values,
+											  const List *null_numbers);
 extern ParamListInfo dray_read_parameters(DrayParameters given, const Oid *types, int count);
 
 /* options.c */
@@ -169,23 +175,25 @@ typedef struct DrayOptions
 } DrayOptions;
 
 extern bool dray_is_asked_for(const CopyStmt *stmt);
-extern void dray_read_options(ParseState *pstate, List *options, ParamListInfo bound, DrayOptions *out);
+extern void dray_read_options(ParseState *pstate, List *options, ParamListInfo bound,
+							  DrayOptions *out);
 
 /* copy_query.c */
 typedef struct DrayPlan
 {
 	PlannedStmt *stmt;
 	ParamListInfo params;
-	/* The columns that can't be NULL, by their place in the result, from 0. */
+	/* The columns that can't be NULL, by their index in the result. */
 	Bitmapset  *not_null;
 } DrayPlan;
 
-extern DrayPlan dray_plan_copy(ParseState *pstate, const CopyStmt *stmt, int stmt_location, int stmt_len,
-							   DrayParameters parameters);
+extern DrayPlan dray_plan_copy(ParseState *pstate, const CopyStmt *stmt, int stmt_location,
+							   int stmt_len, DrayParameters parameters);
 
 /* describe_type.c */
 extern void dray_check_types(const List *targets);
-extern DrayMember *dray_describe_columns(TupleDesc desc, const Bitmapset *not_null, uint32 *types);
+extern DrayMember *dray_describe_columns(TupleDesc desc, const Bitmapset *not_null,
+										 uint32 *types);
 
 /* receiver.c */
 #ifndef pg_noreturn				/* before 18 */
@@ -207,6 +215,10 @@ pg_noreturn extern void dray_fail(int32 code, const DrayError *error);
 /* send.c */
 extern bool dray_client_is_local(void);
 extern int	dray_client_socket(void);
+extern void dray_send_copy_out(int columns);
+extern void dray_send_frame(const DrayPart *parts, size_t count);
+extern void dray_send_now(void);
+extern void dray_send_copy_done(void);
 
 /* threads.c */
 extern void dray_define_encoding_threads(void);
@@ -216,10 +228,6 @@ extern uint32 dray_encoding_threads(void);
 extern void dray_define_congestion_control(void);
 extern void dray_choose_congestion_control(void);
 extern void dray_restore_congestion_control(void);
-extern void dray_send_copy_out(int columns);
-extern void dray_send_frame(const DrayPart *parts, size_t count);
-extern void dray_send_now(void);
-extern void dray_send_copy_done(void);
 
 /* dray.c */
 extern void dray_install_hook(void);

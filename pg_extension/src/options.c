@@ -17,15 +17,15 @@
 #define BYTES_MAX INT64CONST(4294967295)
 
 static const char *const option_names[] = {
-	"format", "chunk_bytes_max", "decoded_bytes_max", "row_bytes_max", "chunk_rows", "compression", "checksums",
-	"numeric", "nonfinite", "param_types", "param_values", "param_nulls"
+	"format", "chunk_bytes_max", "decoded_bytes_max", "row_bytes_max", "chunk_rows", "compression",
+	"checksums", "numeric", "nonfinite", "param_types", "param_values", "param_nulls"
 };
 
 static bool
 is_dray(const DefElem *option)
 {
-	return strcmp(option->defname, "format") == 0 && option->arg != NULL && IsA(option->arg, String) &&
-		strcmp(strVal(option->arg), "dray") == 0;
+	return strcmp(option->defname, "format") == 0 && option->arg != NULL &&
+		IsA(option->arg, String) && strcmp(strVal(option->arg), "dray") == 0;
 }
 
 /*
@@ -80,7 +80,7 @@ read_checksums(ParseState *pstate, DefElem *option)
 {
 	char	   *text = defGetString(option);
 
-	/* The transport's own are enough: TLS has them, and so do TCP and a host's memory. */
+	/* The checksums of the transport are enough: TLS and TCP have them. */
 	if (strcmp(text, "auto") == 0)
 		return false;
 	if (strcmp(text, "on") == 0 || strcmp(text, "true") == 0)
@@ -94,7 +94,7 @@ read_checksums(ParseState *pstate, DefElem *option)
 }
 
 /*
- * A list of words, or one word.
+ * The words of an option: a list of them, or a single one.
  */
 static List *
 read_words(ParseState *pstate, DefElem *option)
@@ -114,8 +114,10 @@ money_scale(void)
 {
 	struct lconv *conventions = PGLC_localeconv();
 
-	/* As cash_in has it. */
-	return conventions->frac_digits < 0 || conventions->frac_digits > 10 ? 2 : conventions->frac_digits;
+	/* The same rule as cash_in. */
+	if (conventions->frac_digits < 0 || conventions->frac_digits > 10)
+		return 2;
+	return conventions->frac_digits;
 }
 
 void
@@ -185,7 +187,8 @@ dray_read_options(ParseState *pstate, List *options, ParamListInfo bound, DrayOp
 	if (settings->row_bytes_max < settings->chunk_bytes_max)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("row_bytes_max is " UINT64_FORMAT ", less than chunk_bytes_max, which is " UINT64_FORMAT,
+				 errmsg("row_bytes_max is " UINT64_FORMAT
+						", less than chunk_bytes_max, which is " UINT64_FORMAT,
 						settings->row_bytes_max, settings->chunk_bytes_max)));
 	out->parameters = dray_written_parameters(types, values, nulls);
 	if (bound != NULL && bound->numParams > 0)
@@ -193,7 +196,8 @@ dray_read_options(ParseState *pstate, List *options, ParamListInfo bound, DrayOp
 		if (types != NIL || values != NIL || nulls != NIL)
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					 errmsg("parameters are in the options, and were also bound to the statement")));
+					 errmsg("parameters are in the options, "
+							"and were also bound to the statement")));
 		out->parameters = dray_bound_parameters(bound);
 	}
 }

@@ -1,9 +1,9 @@
 /*
- * The values of $1, $2 ...: a Bind message's, as for any statement, or those of the options.
+ * The values of $1, $2 ...: from a Bind message, as for any statement, or from the options.
  *
- * What a query within COPY makes of its parameters is known to nobody before COPY runs. So a value
- * whose type the query decides is kept as text until the query has been analysed; the server has
- * made values of the others when they were bound.
+ * The types that a query within COPY gives its parameters are not known before COPY runs. So a
+ * value whose type the query decides stays text until the query has been analysed. The server has
+ * converted all other values when they were bound.
  */
 #include "dray.h"
 
@@ -13,14 +13,14 @@
 #include "utils/lsyscache.h"
 
 /*
- * What was bound. The type cstring says that the value is text to be read later.
+ * The parameters of a Bind message. The type cstring marks a value that stays text.
  */
 DrayParameters
 dray_bound_parameters(ParamListInfo bound)
 {
 	DrayParameters given = {.count = bound->numParams};
 
-	/* Variables of functions are fetched otherwise, but no function runs a COPY to the client. */
+	/* Only variables of functions are fetched, and no function runs a COPY to the client. */
 	Assert(bound->paramFetch == NULL);
 	given.parameter = palloc0(sizeof(DrayParameter) * given.count);
 	for (int i = 0; i < given.count; i++)
@@ -38,7 +38,7 @@ dray_bound_parameters(ParamListInfo bound)
 }
 
 /*
- * Marks those that are NULL, by their numbers, from 1.
+ * Marks parameters as NULL. Numbers count from 1.
  */
 static void
 mark_nulls(DrayParameters given, const List *numbers)
@@ -56,13 +56,14 @@ mark_nulls(DrayParameters given, const List *numbers)
 		if (errno != 0 || end == word || *end != '\0' || number < 1 || number > given.count)
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					 errmsg("param_nulls names parameter \"%s\", expected a number from 1 to %d", word, given.count)));
+					 errmsg("param_nulls names parameter \"%s\", expected a number from 1 to %d",
+							word, given.count)));
 		given.parameter[number - 1].isnull = true;
 	}
 }
 
 /*
- * What the options say: types by name, if any, and texts.
+ * The parameters of the options: their values as text, and the names of their types, if given.
  */
 DrayParameters
 dray_written_parameters(const List *types, const List *values, const List *null_numbers)
@@ -72,8 +73,9 @@ dray_written_parameters(const List *types, const List *values, const List *null_
 	if (types != NIL && list_length(types) != given.count)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("param_types has %d parameters, param_values %d", list_length(types), given.count)));
-	/* As many as can be bound. */
+				 errmsg("param_types has %d parameters, param_values %d",
+						list_length(types), given.count)));
+	/* The limit of a Bind message. */
 	if (given.count > PG_UINT16_MAX)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -89,7 +91,8 @@ dray_written_parameters(const List *types, const List *values, const List *null_
 		if (types == NIL)
 			continue;
 #if PG_VERSION_NUM >= 160000
-		(void) parseTypeString(strVal(list_nth(types, i)), &parameter->type, &parameter->typmod, NULL);
+		(void) parseTypeString(strVal(list_nth(types, i)), &parameter->type, &parameter->typmod,
+							   NULL);
 #else
 		parseTypeString(strVal(list_nth(types, i)), &parameter->type, &parameter->typmod, false);
 #endif
@@ -105,7 +108,7 @@ name_parameter(void *number)
 }
 
 /*
- * The values for the executor, of the types that analysis has found.
+ * The parameters for the executor, with the types that analysis has found.
  */
 ParamListInfo
 dray_read_parameters(DrayParameters given, const Oid *types, int count)
@@ -117,7 +120,8 @@ dray_read_parameters(DrayParameters given, const Oid *types, int count)
 	if (count != given.count)
 		ereport(ERROR,
 				(errcode(ERRCODE_PROTOCOL_VIOLATION),
-				 errmsg("the statement has %d parameters, %d values were given", count, given.count)));
+				 errmsg("the statement has %d parameters, %d values were given",
+						count, given.count)));
 	if (count == 0)
 		return NULL;
 	params = makeParamList(count);
@@ -141,7 +145,7 @@ dray_read_parameters(DrayParameters given, const Oid *types, int count)
 			Oid			io_param;
 
 			getTypeInputInfo(param->ptype, &input, &io_param);
-			/* Domains have constraints on NULL too. */
+			/* For NULL too: a domain may have constraints on it. */
 			param->value = OidInputFunctionCall(input, text, io_param, parameter->typmod);
 		}
 	}

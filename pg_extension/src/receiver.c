@@ -1,7 +1,6 @@
 /*
- * A row from the executor to Rust. Rust reads the datums of common types itself; it asks for what
- * only the server can do: fetch or unpack a value stored elsewhere or compressed, or run a type's
- * send or output function.
+ * Hands rows of the executor to Rust. Rust reads the datums of common types itself. It asks for
+ * what only the server can do: detoast a value, or run the send or output function of its type.
  */
 #include "dray.h"
 
@@ -19,7 +18,7 @@
 #define CACHE_LINE_BYTES 64
 
 /*
- * A column's functions, once they have been looked up.
+ * The functions of a column's type, once they have been looked up.
  */
 typedef struct DrayColumnOut
 {
@@ -34,12 +33,12 @@ typedef struct RowReceiver
 {
 	DrayReceiver base;
 	int			natts;
-	/* Values of a row some of which had to be made plain. */
-	Datum	   *plain;
-	/* What a function makes of one value. */
+	/* The values of a row of which some have been detoasted. */
+	Datum	   *detoasted;
+	/* For the result of a function, one value at a time. */
 	MemoryContext value_context;
 	DrayColumnOut *columns;
-	/* The functions live longer than a row. */
+	/* For functions, which live longer than a row. */
 	MemoryContext function_context;
 	uint64		bytes;
 } RowReceiver;
@@ -59,8 +58,10 @@ dray_fail(int32 code, const DrayError *error)
 			break;
 		case DRAY_INTERRUPTED:
 			CHECK_FOR_INTERRUPTS();
-			/* Not all of the value has been read, so there is no going on. */
-			ereport(ERROR, (errcode(ERRCODE_QUERY_CANCELED), errmsg("canceling statement in the middle of a value")));
+			/* The value has been read in part, so the statement can't go on. */
+			ereport(ERROR,
+					(errcode(ERRCODE_QUERY_CANCELED),
+					 errmsg("canceling statement in the middle of a value")));
 			break;
 		case DRAY_LIMIT:
 			ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("%s", message)));
@@ -82,7 +83,7 @@ dray_fail(int32 code, const DrayError *error)
 
 /*
  * Hands one value to Rust as the type's send or output function makes it, in UTF-8. Send functions
- * write text in the client's encoding, so for their time that is UTF-8.
+ * write text in the client's encoding, so that is set to UTF-8 while they run.
  */
 static void
 push_sent(RowReceiver *receiver, uint32 column, Datum value, bool as_binary)
@@ -144,41 +145,42 @@ push_sent(RowReceiver *receiver, uint32 column, Datum value, bool as_binary)
 	if (code < 0)
 		dray_fail(code, &error);
 	MemoryContextSwitchTo(caller_context);
-	/* Before the next value: a row may have many large ones. */
+	/* After each value: a row may have many large ones. */
 	MemoryContextReset(receiver->value_context);
 }
 
 /*
- * The rest of a row of which Rust can't read every value.
+ * Hands over the rest of a row of which Rust can't read every value.
  */
 static int32
 push_unusual_row(RowReceiver *receiver, TupleTableSlot *slot, int32 step, uint32 column)
 {
 	MemoryContext caller_context = MemoryContextSwitchTo(receiver->base.row_context);
 	Datum	   *values = slot->tts_values;
-	struct varlena *plain = NULL;
-	uint32		plain_column = 0;
+	struct varlena *detoasted = NULL;
+	uint32		detoasted_column = 0;
 	DrayError	error;
 
 	while (step > DRAY_FULL)
 	{
-		if (step == DRAY_WANTS_PLAIN)
+		if (step == DRAY_NEEDS_DETOASTING)
 		{
-			/* The slot is the executor's. */
-			if (values != receiver->plain)
-				values = memcpy(receiver->plain, values, sizeof(Datum) * receiver->natts);
-			plain = detoast_attr((struct varlena *) DatumGetPointer(values[column]));
-			plain_column = column;
-			values[column] = PointerGetDatum(plain);
+			/* The slot is the executor's, and must not be changed. */
+			if (values != receiver->detoasted)
+				values = memcpy(receiver->detoasted, values, sizeof(Datum) * receiver->natts);
+			detoasted = detoast_attr((struct varlena *) DatumGetPointer(values[column]));
+			detoasted_column = column;
+			values[column] = PointerGetDatum(detoasted);
 		}
 		else
-			push_sent(receiver, column, values[column], step == DRAY_WANTS_BINARY);
-		step = dray_push_row(receiver->base.stream, values, slot->tts_isnull, receiver->natts, &column, &error);
-		/* Rust may want the same value sent; once it is past it, it has all of it. */
-		if (plain != NULL && (step <= DRAY_FULL || column != plain_column))
+			push_sent(receiver, column, values[column], step == DRAY_NEEDS_BINARY);
+		step = dray_push_row(receiver->base.stream, values, slot->tts_isnull, receiver->natts,
+							 &column, &error);
+		/* Rust may need the same value serialized. Once it is past the column, it has it. */
+		if (detoasted != NULL && (step <= DRAY_FULL || column != detoasted_column))
 		{
-			pfree(plain);
-			plain = NULL;
+			pfree(detoasted);
+			detoasted = NULL;
 		}
 	}
 	if (step < 0)
@@ -189,8 +191,8 @@ push_unusual_row(RowReceiver *receiver, TupleTableSlot *slot, int32 step, uint32
 }
 
 /*
- * The tuple of a slot that holds one as it lies on its page, with all the result's columns in it,
- * and few of them read already.
+ * The tuple of a slot, if it lies on its page, has all columns of the result, and most of them have
+ * not been deformed yet. NULL otherwise.
  */
 static HeapTuple
 tuple_in_place(const RowReceiver *receiver, TupleTableSlot *slot)
@@ -201,12 +203,12 @@ tuple_in_place(const RowReceiver *receiver, TupleTableSlot *slot)
 		slot->tts_tupleDescriptor->natts != receiver->natts)
 		return NULL;
 	tuple = ((BufferHeapTupleTableSlot *) slot)->base.tuple;
-	/* Columns that were added to the table later may be missing. */
+	/* The tuple lacks columns that were added to the table later. */
 	if (tuple == NULL || HeapTupleHeaderGetNatts(tuple->t_data) < receiver->natts)
 		return NULL;
 	/*
-	 * A page is filled from its end: the next tuple most likely lies just before this one, and is
-	 * about as long.
+	 * Prefetch the next tuple. Pages are filled from their end, so it most likely lies just before
+	 * this one, and is about as long.
 	 */
 	for (uint32 before = CACHE_LINE_BYTES; before <= tuple->t_len; before += CACHE_LINE_BYTES)
 		__builtin_prefetch((char *) tuple->t_data - before);
@@ -220,16 +222,18 @@ receive_row(TupleTableSlot *slot, DestReceiver *self)
 	HeapTuple	tuple = tuple_in_place(receiver, slot);
 	DrayError	error;
 	uint32		column;
-	int32		step = DRAY_WANTS_DATUMS;
+	int32		step = DRAY_NEEDS_DATUMS;
 
 	CHECK_FOR_INTERRUPTS();
 	if (tuple != NULL)
-		step = dray_push_tuple(receiver->base.stream, (char *) tuple->t_data + tuple->t_data->t_hoff,
+		step = dray_push_tuple(receiver->base.stream,
+							   (char *) tuple->t_data + tuple->t_data->t_hoff,
 							   HeapTupleHasNulls(tuple) ? tuple->t_data->t_bits : NULL, &error);
-	if (step == DRAY_WANTS_DATUMS)
+	if (step == DRAY_NEEDS_DATUMS)
 	{
 		slot_getallattrs(slot);
-		step = dray_push_row(receiver->base.stream, slot->tts_values, slot->tts_isnull, receiver->natts, &column, &error);
+		step = dray_push_row(receiver->base.stream, slot->tts_values, slot->tts_isnull,
+							 receiver->natts, &column, &error);
 	}
 	if (unlikely(step < 0))
 		dray_fail(step, &error);
@@ -242,7 +246,7 @@ receive_row(TupleTableSlot *slot, DestReceiver *self)
 }
 
 /*
- * Sends the chunks that are ready; in the end all.
+ * Sends the chunks that are ready, or all of them if no more rows come.
  */
 void
 dray_send_waiting(DrayReceiver *base, bool is_last)
@@ -276,20 +280,19 @@ dray_send_waiting(DrayReceiver *base, bool is_last)
 static void
 start_receiver(DestReceiver *self, int operation, TupleDesc desc)
 {
-	/* The stream began with the executor. */
+	/* The stream is open already. */
 }
 
 static void
 end_receiver(DestReceiver *self)
 {
-	/* Nothing is held that the memory context does not hold. */
+	/* Everything belongs to the memory context. */
 }
 
 DrayReceiver *
 dray_create_receiver(DrayStream *stream, TupleDesc desc)
 {
 	RowReceiver *receiver = palloc0(sizeof(RowReceiver));
-
 	int			encoding = pg_get_client_encoding();
 
 	if (encoding != PG_UTF8)
@@ -297,10 +300,11 @@ dray_create_receiver(DrayStream *stream, TupleDesc desc)
 		if (PrepareClientEncoding(PG_UTF8) < 0)
 			ereport(ERROR,
 					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-					 errmsg("conversion between %s and UTF8 is not supported", GetDatabaseEncodingName())));
+					 errmsg("conversion between %s and UTF8 is not supported",
+							GetDatabaseEncodingName())));
 		/*
-		 * What was prepared stays for the session. Only its use looks for an older one, which it
-		 * frees.
+		 * A prepared conversion stays for the session. An older one is freed only when the new one
+		 * is used, so use it once.
 		 */
 		SetClientEncoding(PG_UTF8);
 		SetClientEncoding(encoding);
@@ -311,11 +315,13 @@ dray_create_receiver(DrayStream *stream, TupleDesc desc)
 	receiver->base.pub.rDestroy = end_receiver;
 	receiver->base.pub.mydest = DestCopyOut;
 	receiver->base.stream = stream;
-	receiver->base.row_context = AllocSetContextCreate(CurrentMemoryContext, "dray row", ALLOCSET_DEFAULT_SIZES);
-	receiver->value_context = AllocSetContextCreate(CurrentMemoryContext, "dray value", ALLOCSET_DEFAULT_SIZES);
+	receiver->base.row_context =
+		AllocSetContextCreate(CurrentMemoryContext, "dray row", ALLOCSET_DEFAULT_SIZES);
+	receiver->value_context =
+		AllocSetContextCreate(CurrentMemoryContext, "dray value", ALLOCSET_DEFAULT_SIZES);
 	receiver->function_context = CurrentMemoryContext;
 	receiver->natts = desc->natts;
-	receiver->plain = palloc(sizeof(Datum) * Max(desc->natts, 1));
+	receiver->detoasted = palloc(sizeof(Datum) * Max(desc->natts, 1));
 	receiver->columns = palloc0(sizeof(DrayColumnOut) * Max(desc->natts, 1));
 	for (int i = 0; i < desc->natts; i++)
 		receiver->columns[i].type = TupleDescAttr(desc, i)->atttypid;

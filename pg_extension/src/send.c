@@ -1,17 +1,17 @@
 /*
- * Frames to the client, as CopyData messages.
+ * Sends frames to the client, as CopyData messages.
  *
- * libpq's buffer has 8 kB, and before version 17 every byte passes through it, with a system call
- * for each filling. Chunks go past it: what it holds is flushed, and then the connection's
- * secure_write is called as libpq itself calls it. It encrypts, it waits, and it lets a backend die
- * whose client has stopped reading. A message is never left unfinished but by the end of the
- * connection, so interrupts are looked for only between messages.
+ * Before version 17, every byte passes through libpq's buffer of 8 kB, with a system call each time
+ * it is full. Chunks bypass it: it is flushed, and then secure_write is called as libpq itself
+ * calls it. secure_write encrypts, waits, and lets a backend be terminated whose client has stopped
+ * reading. Only the end of the connection leaves a message unfinished, so interrupts are processed
+ * between messages only.
  */
 #include "dray.h"
 
 /*
- * Nothing of these is used here, and their headers may not be installed. The members of Port stay
- * where they are.
+ * GSSAPI and OpenSSL are not used here, and their headers may not be installed. The layout of Port
+ * is the same without them.
  */
 #undef ENABLE_GSS
 #undef USE_OPENSSL
@@ -23,11 +23,11 @@
 
 #include <netinet/in.h>
 
-/* A frame may span messages: a client need not take one that is larger than this. */
+/* The largest message that every client accepts. A longer frame spans several. */
 #define MESSAGE_BYTES_MAX (1024 * 1024)
-/* A small result leaves libpq's buffer with the end of the statement, as one packet. */
+/* Frames up to this size use libpq's buffer: a small result then leaves as one packet. */
 #define SMALL_FRAME_BYTES 4096
-/* Small parts are gathered here, and so are large ones where that saves system calls. */
+/* The size of the buffer for parts below half of it: several are sent by one system call. */
 #define GATHER_BYTES (64 * 1024)
 
 typedef struct Gathered
@@ -39,8 +39,8 @@ typedef struct Gathered
 static Gathered gathered;
 
 /*
- * The client is gone: the statement ends at the next CHECK_FOR_INTERRUPTS. As internal_flush of
- * pqcomm.c, which must not raise an error either that would be sent to this client.
+ * Notes that the client is gone, as internal_flush of pqcomm.c does: the statement ends at the next
+ * CHECK_FOR_INTERRUPTS. No error is raised, because it would be sent to this client.
  */
 static void
 connection_lost(void)
@@ -72,7 +72,7 @@ write_gathered(void)
 {
 	size_t		len = gathered.len;
 
-	/* Before, because an interrupt may end it: what is half sent must not be sent again. */
+	/* First, because an error may end the write, and bytes must not be sent twice. */
 	gathered.len = 0;
 	write_bytes(gathered.bytes, len);
 }
@@ -93,7 +93,7 @@ put(const char *bytes, size_t len)
 }
 
 /*
- * Whether the client is on this host: a byte then costs less than to make it smaller.
+ * Whether the client is on this host. Sending a byte then costs less than compressing it.
  */
 bool
 dray_client_is_local(void)
@@ -112,14 +112,15 @@ dray_client_is_local(void)
 				((const struct sockaddr_in *) there)->sin_addr.s_addr;
 		case AF_INET6:
 			return memcmp(&((const struct sockaddr_in6 *) here)->sin6_addr,
-						  &((const struct sockaddr_in6 *) there)->sin6_addr, sizeof(struct in6_addr)) == 0;
+						  &((const struct sockaddr_in6 *) there)->sin6_addr,
+						  sizeof(struct in6_addr)) == 0;
 		default:
 			return false;
 	}
 }
 
 /*
- * To be asked what it carries, no more.
+ * The client's socket, to ask the kernel what it delivers.
  */
 int
 dray_client_socket(void)
@@ -128,7 +129,7 @@ dray_client_socket(void)
 }
 
 /*
- * CopyOutResponse: binary, so many columns.
+ * Sends CopyOutResponse: all columns are binary.
  */
 void
 dray_send_copy_out(int columns)
@@ -144,11 +145,12 @@ dray_send_copy_out(int columns)
 }
 
 /*
- * A frame as CopyData messages, past libpq's buffer.
+ * Sends a frame of `left` bytes as CopyData messages, bypassing libpq's buffer.
  */
 static void
 write_messages(const DrayPart *parts, size_t count, size_t left)
 {
+	/* The bytes that the present message still needs. */
 	size_t		message = 0;
 
 	gathered.len = 0;
@@ -182,7 +184,7 @@ write_messages(const DrayPart *parts, size_t count, size_t left)
 }
 
 /*
- * A frame, or a state frame and the chunk that needs it, in as many CopyData messages as it takes.
+ * Sends a frame, or a state frame and its chunk, as one or more CopyData messages.
  */
 void
 dray_send_frame(const DrayPart *parts, size_t count)
@@ -204,16 +206,16 @@ dray_send_frame(const DrayPart *parts, size_t count)
 		return;
 	}
 
-	/* What libpq holds comes first; this also makes the socket wait. */
+	/* Earlier messages are in libpq's buffer. The flush also makes the socket blocking. */
 	if (pq_flush() != 0)
 		return;
 
 	/*
-	 * Nothing else may be written before the message is whole, as libpq's own PqCommBusy sees to: a
-	 * signal handler (quickdie) or a wait (the postmaster's death) may report something to the
-	 * client. After an error nobody knows how much of a message the client has, so that the session
-	 * can't go on: it is reported to the log, and the session ends, while the destination is still
-	 * none.
+	 * Nothing else may be written before the message is complete; PqCommBusy ensures that in libpq.
+	 * But a signal handler (quickdie) or a wait (the postmaster's death) may report something to
+	 * the client, so there is no destination for reports meanwhile. After an error, it is not known
+	 * how much of the message has been sent, and the session can't go on. The error is logged, and
+	 * the session ends before the destination is restored.
 	 */
 	destination = whereToSendOutput;
 	whereToSendOutput = DestNone;
@@ -221,7 +223,7 @@ dray_send_frame(const DrayPart *parts, size_t count)
 	{
 #ifdef DRAY_TEST_ALLOCATOR
 		if (dray_test_fail_send)
-			elog(ERROR, "a send that fails, as a test wants it");
+			elog(ERROR, "a test lets this send fail");
 #endif
 		write_messages(parts, count, left);
 	}
@@ -231,14 +233,15 @@ dray_send_frame(const DrayPart *parts, size_t count)
 		FlushErrorState();
 		ereport(FATAL,
 				(errcode(ERRCODE_CONNECTION_FAILURE),
-				 errmsg("terminating connection because a message to the client could not be completed")));
+				 errmsg("terminating connection because a message to the client "
+						"could not be completed")));
 	}
 	PG_END_TRY();
 	whereToSendOutput = destination;
 }
 
 /*
- * The client is to know what has been sent although there is little of it.
+ * Sends what libpq's buffer holds, although it is not full.
  */
 void
 dray_send_now(void)

@@ -31,7 +31,7 @@ use tokio::sync::oneshot;
 use tracing::{info, warn};
 
 use crate::slots::StatementSlot;
-use crate::way;
+use crate::thread::{set_nice, thread_id};
 
 /// The planner's stack. Planning, comparing and dropping a plan recurse as deep as the statement is
 /// nested. The kernel provides the memory when it is first used.
@@ -198,12 +198,12 @@ impl Executor {
             .thread_stack_size(WORKER_STACK_BYTES)
             .enable_time()
             .on_thread_start(move || {
-                let thread = way::thread_id();
+                let thread = thread_id();
                 lock(&begun).insert(thread);
-                way::stand_back(thread, WORKER_NICE);
+                set_nice(thread, WORKER_NICE);
             })
             .on_thread_stop(move || {
-                lock(&ended).remove(&way::thread_id());
+                lock(&ended).remove(&thread_id());
             });
         // The runtime panics if it can't start its threads.
         let refused = |_| io::Error::other("the system gives no more threads");
@@ -218,7 +218,7 @@ impl Executor {
         };
         let handle = executor.workers.as_ref().map(|runtime| runtime.handle().clone());
         let plan = move || {
-            lock(&threads).insert(way::thread_id());
+            lock(&threads).insert(thread_id());
             if let Some(workers) = handle {
                 run_jobs(&jobs, &unfinished, &workers);
             }
@@ -237,7 +237,7 @@ impl Executor {
 
     /// Gives all its threads the lowest priority. Raising it again would need privileges.
     fn lower_priority(&self) {
-        lock(&self.threads).iter().for_each(|thread| way::stand_back(*thread, ABANDONED_NICE));
+        lock(&self.threads).iter().for_each(|thread| set_nice(*thread, ABANDONED_NICE));
     }
 }
 

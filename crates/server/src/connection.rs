@@ -19,7 +19,7 @@ use crate::prices::Prices;
 use crate::slots::{ConnectionSlot, Slots};
 use crate::socket::{FrameReader, OpenSocket, Outgoing, PeerLocality, ReadError, WriteHalf};
 use crate::statement;
-use crate::way::Way;
+use crate::tcp::TcpMonitor;
 
 /// What all connections share.
 pub(crate) struct Shared {
@@ -61,7 +61,7 @@ pub(crate) struct Connection {
     pub(crate) socket: WriteHalf,
     pub(crate) locality: PeerLocality,
     /// The kernel's TCP statistics, if the client is on another host.
-    pub(crate) way: Option<Way>,
+    pub(crate) tcp: Option<TcpMonitor>,
     /// λ at the end of the last adaptive transfer to this host, on any connection, in nanoseconds
     /// a byte.
     pub(crate) price_ns: Option<f64>,
@@ -85,8 +85,8 @@ pub(crate) async fn serve(
         reader: FrameReader::new(open.read, open.received, shared.admission.request_memory()),
         socket: open.write,
         locality: open.locality,
-        price_ns: open.way.as_ref().and_then(|way| shared.prices.of(way.host?)),
-        way: open.way,
+        price_ns: open.tcp.as_ref().and_then(|tcp| shared.prices.of(tcp.host?)),
+        tcp: open.tcp,
         slot,
         shared: shared.clone(),
     };

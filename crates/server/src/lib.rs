@@ -40,8 +40,9 @@ mod socket;
 pub mod sort;
 pub mod stale_files;
 mod statement;
+mod tcp;
+mod thread;
 pub mod tpch;
-mod way;
 
 pub use metrics::Metrics;
 pub use options::{ServeError, ServeOptions};

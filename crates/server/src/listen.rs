@@ -19,7 +19,7 @@ use crate::options::ServeError;
 use crate::pipes::receive_first;
 use crate::slots::Peer;
 use crate::socket::{OpenSocket, PeerLocality, ReadHalf, WriteHalf};
-use crate::way::{Presence, Way};
+use crate::tcp::{Presence, TcpMonitor};
 
 /// The send buffer of a Unix socket. It causes fewer wake-ups than the kernel's default of 208 KiB.
 const UNIX_SEND_BUFFER_BYTES: usize = 1 << 20;
@@ -161,9 +161,9 @@ impl Incoming {
         let over_loopback = is_same_host(peer.ip(), stream.local_addr()?.ip());
         tune(&stream)?;
         let loopback = over_loopback && !behind_proxy;
-        let way = match loopback {
+        let tcp = match loopback {
             true => None,
-            false => Way::of(&stream, (!over_loopback).then_some(peer.ip())),
+            false => TcpMonitor::of(&stream, (!over_loopback).then_some(peer.ip())),
         };
         let presence = Presence::of(&stream);
         let (read, write, locality): (ReadHalf, _, _) = match tls {
@@ -181,7 +181,7 @@ impl Incoming {
                 (read, WriteHalf::Socket(Box::new(write)), locality)
             }
         };
-        Ok(OpenSocket { read, received: BytesMut::new(), write, locality, way })
+        Ok(OpenSocket { read, received: BytesMut::new(), write, locality, tcp })
     }
 }
 
@@ -201,7 +201,7 @@ async fn open_unix(stream: UnixStream, deadline: Instant) -> io::Result<OpenSock
         None => (read, WriteHalf::Socket(Box::new(write))),
     };
     let locality = PeerLocality::Unix;
-    Ok(OpenSocket { read: Box::new(read), received, write, locality, way: None })
+    Ok(OpenSocket { read: Box::new(read), received, write, locality, tcp: None })
 }
 
 fn is_same_host(peer: IpAddr, local: IpAddr) -> bool {

@@ -16,7 +16,7 @@ use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
-use crate::way::Presence;
+use crate::tcp::Presence;
 
 /// Keepalive: the idle time before the first probe, the time between probes, and the number of
 /// unanswered probes. As in the client (crates/postgres/src/line.rs), a vanished peer is detected

@@ -1,13 +1,13 @@
-//! The pipes that a client on a Unix socket may offer for everything that the server sends
-//! (protocol.md section 9).
+//! Pipes that a client on a Unix socket may offer for all that the server sends (protocol.md
+//! section 9).
 //!
-//! A socket copies into the kernel what the client copies out again. A pipe takes references to the
-//! pages instead: it is lent the memory, and the one copy left is the client's. Two pipes take
-//! turns, as only one end can have a pipe's lock.
+//! Bytes through a socket are copied twice: into the kernel, and out of it. A pipe takes references
+//! to the server's pages instead, so that only the client copies. Two pipes take turns, because
+//! reader and writer exclude each other at one.
 //!
 //! ```text
 //!   parts of a chunk ──vmsplice──▶ pipes: references to pages ──read──▶ the client's memory
-//!          └── kept in `lent` until the client has read past them
+//!          └── stay in `lent` until the client has read past them
 //! ```
 
 #![allow(unsafe_code, reason = "lending memory to the kernel")]
@@ -27,18 +27,19 @@ use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe::Sender;
 
-/// So many bytes go through one pipe before it is the next one's turn (protocol.md section 9).
+/// The bytes that go through one pipe before the next one takes its turn (protocol.md section 9).
 const STRIPE_BYTES: u64 = 256 << 10;
-/// A client may offer so many pipes.
+/// The most pipes that a client may offer.
 const PIPES_MAX: usize = 4;
-/// Smaller parts are copied: cheaper than two references to pages and their return.
+/// Smaller parts are copied into the pipe, which is cheaper than referring to their pages.
 const LENT_BYTES_MIN: usize = 16 << 10;
-/// How many parts one system call takes.
+/// The most parts in one system call.
 const PARTS_PER_WRITE: usize = 64;
-/// How often to look whether what was lent has been read.
+/// The time between two looks at how far the client has read.
 const RECLAIM_EVERY: Duration = Duration::from_millis(5);
 
-/// Waits for a client's first bytes, and for the pipes that may come with them.
+/// Waits for a client's first bytes, and for the pipes that may come with them. Pipes are taken
+/// from root and from the server's own user only: who has them can hold on to its pages.
 pub(crate) async fn receive_first(stream: &UnixStream) -> io::Result<(BytesMut, Option<Pipes>)> {
     let mut bytes = vec![0; 4096];
     let mut offered = Vec::new();
@@ -70,18 +71,40 @@ pub(crate) async fn receive_first(stream: &UnixStream) -> io::Result<(BytesMut, 
 
 /// The write ends of a client's pipes.
 pub(crate) struct Pipes {
-    /// At least one.
+    /// Not empty.
     pipes: Vec<Sender>,
-    /// What they hold together at most, in bytes.
+    /// The bytes that all pipes together can hold.
     capacity: u64,
-    /// Bytes that went into them.
+    /// The bytes that were written to them.
     written: u64,
-    /// What the pipes refer to, each with the value of `written` behind it.
-    lent: VecDeque<(u64, Bytes)>,
+    /// The parts that the pipes may refer to, in the order of writing.
+    lent: VecDeque<Lent>,
+}
+
+/// Memory that the pipes may refer to.
+struct Lent {
+    /// The value of [`Pipes::written`] after it.
+    end: u64,
+    _bytes: Bytes,
+}
+
+/// How parts go into a pipe.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// The pipe refers to their pages.
+    Lend,
+    /// The kernel copies them.
+    Copy,
+}
+
+impl Mode {
+    fn of(part: &Bytes) -> Self {
+        if part.len() >= LENT_BYTES_MIN { Self::Lend } else { Self::Copy }
+    }
 }
 
 impl Pipes {
-    /// None unless all are write ends of pipes, and there is one.
+    /// `None` unless all are write ends of pipes, and there is at least one.
     fn new(offered: Vec<OwnedFd>) -> Option<Self> {
         let pipes: Vec<Sender> =
             offered.into_iter().map(Sender::from_owned_fd).collect::<io::Result<_>>().ok()?;
@@ -90,44 +113,46 @@ impl Pipes {
         Some(Self { pipes, capacity, written: 0, lent: VecDeque::new() })
     }
 
-    /// Writes the parts, and takes away what has been written. Safe to drop and call again.
+    /// Writes the parts, and removes what has been written. Cancel safe.
     pub(crate) async fn write(&mut self, parts: &mut VecDeque<Bytes>) -> io::Result<()> {
         while !parts.is_empty() {
             let pipe = &self.pipes[(self.written / STRIPE_BYTES) as usize % self.pipes.len()];
             pipe.writable().await?;
-            let lend = parts[0].len() >= LENT_BYTES_MIN;
-            let slices = front_slices(parts, lend, STRIPE_BYTES - self.written % STRIPE_BYTES);
-            let written = match lend {
-                true => {
+            let mode = Mode::of(&parts[0]);
+            let slices = front_slices(parts, mode, STRIPE_BYTES - self.written % STRIPE_BYTES);
+            let written = match mode {
+                Mode::Lend => {
                     let slices: Vec<_> =
                         slices.iter().map(|slice| IoSliceRaw::from_slice(slice)).collect();
-                    // SAFETY: the descriptor is a pipe's write end, so nothing is written to the
-                    // parts. They are not changed either while the pipe refers to them: `Bytes`
-                    // never changes, and `lent` keeps it.
+                    // SAFETY: the descriptor is a pipe's write end, so the kernel only reads the
+                    // parts. While the pipe refers to them they are valid and don't change: `lent`
+                    // owns them, and `Bytes` is immutable.
                     pipe.try_io(|| Ok(unsafe { vmsplice(pipe, &slices, SpliceFlags::NONBLOCK) }?))
                 }
-                false => pipe.try_write_vectored(&slices),
+                Mode::Copy => pipe.try_write_vectored(&slices),
             };
             match written {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(written) => self.advance(parts, written, lend),
+                Ok(written) => self.advance(parts, written, mode),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Err(error),
             }
-            // What went in before all that the pipes can hold has been read. Asking them would wait
-            // for their reader.
-            self.give_back(self.written.saturating_sub(self.capacity));
+            // All but the last `capacity` bytes have been read. Asking the pipes for more would
+            // wait for their reader.
+            self.release(self.written.saturating_sub(self.capacity));
         }
         Ok(())
     }
 
-    fn advance(&mut self, parts: &mut VecDeque<Bytes>, mut written: usize, lend: bool) {
+    /// Removes `written` bytes from the front of the parts.
+    fn advance(&mut self, parts: &mut VecDeque<Bytes>, mut written: usize, mode: Mode) {
+        debug_assert!(written <= parts.iter().map(Bytes::len).sum());
         while written > 0 {
             let Some(front) = parts.front_mut() else { return };
             let taken = written.min(front.len());
             self.written += taken as u64;
-            if lend {
-                self.lent.push_back((self.written, front.slice(..taken)));
+            if mode == Mode::Lend {
+                self.lent.push_back(Lent { end: self.written, _bytes: front.slice(..taken) });
             }
             front.advance(taken);
             if front.is_empty() {
@@ -137,7 +162,7 @@ impl Pipes {
         }
     }
 
-    /// Gives back what the client has read, or never will.
+    /// Releases what the client has read, or, if it is gone, everything.
     fn reclaim(&mut self) -> io::Result<()> {
         let mut unread = 0;
         if self.have_reader()? {
@@ -145,18 +170,19 @@ impl Pipes {
                 unread += rustix::io::ioctl_fionread(pipe)?;
             }
         }
-        // Saturating: the client may write into its own pipe.
-        self.give_back(self.written.saturating_sub(unread));
+        // Saturating, because the client may write to its own pipes.
+        self.release(self.written.saturating_sub(unread));
         Ok(())
     }
 
-    /// Gives back what went in before so many bytes had.
-    fn give_back(&mut self, read: u64) {
-        while self.lent.front().is_some_and(|(end, _)| *end <= read) {
+    /// Releases the memory of the first `read` bytes that were written.
+    fn release(&mut self, read: u64) {
+        while self.lent.front().is_some_and(|lent| lent.end <= read) {
             self.lent.pop_front();
         }
     }
 
+    /// Whether the read end of any pipe is open.
     fn have_reader(&self) -> io::Result<bool> {
         let mut pipes: Vec<_> =
             self.pipes.iter().map(|pipe| PollFd::new(pipe, PollFlags::empty())).collect();
@@ -164,16 +190,16 @@ impl Pipes {
         Ok(pipes.iter().any(|pipe| !pipe.revents().contains(PollFlags::ERR)))
     }
 
-    /// Gives back what the client reads, for as long as this is polled.
+    /// Releases what the client reads, while this is polled.
     pub(crate) async fn keep_reclaiming(&mut self) -> Infallible {
-        // An error has the connection closed at the next write; until then what is lent stays so.
+        // After an error, the next write closes the connection. Until then nothing is released.
         while !self.lent.is_empty() && self.reclaim().is_ok() {
             tokio::time::sleep(RECLAIM_EVERY).await;
         }
         std::future::pending().await
     }
 
-    /// Lets the client read what is still in the pipes.
+    /// Waits until the client has read all that is in the pipes, or for `timeout`.
     pub(crate) async fn finish(&mut self, timeout: impl Fn() -> Duration) {
         let started = Instant::now();
         while !self.lent.is_empty() && self.reclaim().is_ok() && started.elapsed() < timeout() {
@@ -182,16 +208,14 @@ impl Pipes {
     }
 }
 
-/// The parts at the front that are all to be lent, or all not, as far as `bytes_max` bytes.
-fn front_slices(parts: &VecDeque<Bytes>, lend: bool, bytes_max: u64) -> Vec<IoSlice<'_>> {
-    let mut room = usize::try_from(bytes_max).unwrap_or(usize::MAX);
+/// The parts at the front that go in by the same mode, at most `bytes_max` bytes of them.
+fn front_slices(parts: &VecDeque<Bytes>, mode: Mode, bytes_max: u64) -> Vec<IoSlice<'_>> {
+    let mut left = usize::try_from(bytes_max).unwrap_or(usize::MAX);
     let mut slices = Vec::new();
-    for part in
-        parts.iter().take_while(|part| (part.len() >= LENT_BYTES_MIN) == lend).take(PARTS_PER_WRITE)
-    {
-        slices.push(IoSlice::new(&part[..part.len().min(room)]));
-        room -= part.len().min(room);
-        if room == 0 {
+    for part in parts.iter().take_while(|part| Mode::of(part) == mode).take(PARTS_PER_WRITE) {
+        slices.push(IoSlice::new(&part[..part.len().min(left)]));
+        left -= part.len().min(left);
+        if left == 0 {
             break;
         }
     }
@@ -200,8 +224,8 @@ fn front_slices(parts: &VecDeque<Bytes>, lend: bool, bytes_max: u64) -> Vec<IoSl
 
 impl Drop for Pipes {
     fn drop(&mut self) {
-        // The client could still read it: better never freed than filled with something else
-        // meanwhile.
+        // The client may still read this memory. It is leaked, because freed memory could be filled
+        // with other data meanwhile.
         if !self.lent.is_empty() && (self.reclaim().is_err() || !self.lent.is_empty()) {
             std::mem::forget(std::mem::take(&mut self.lent));
         }

@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 pub(crate) use self::frame_reader::{FrameReader, ReadError};
 pub(crate) use self::outgoing::Outgoing;
 use crate::pipes::Pipes;
-use crate::way::Way;
+use crate::tcp::TcpMonitor;
 
 /// Where a client is, relative to this host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,5 +64,5 @@ pub(crate) struct OpenSocket {
     pub(crate) write: WriteHalf,
     pub(crate) locality: PeerLocality,
     /// The kernel's TCP statistics, if the client is on another host.
-    pub(crate) way: Option<Way>,
+    pub(crate) tcp: Option<TcpMonitor>,
 }

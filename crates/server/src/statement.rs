@@ -98,9 +98,9 @@ async fn run_to_end(
         .started(&started, &mut out)
         .map_err(|cause| schema_error(&plan, cause.refusal(), cause.to_string()))?;
     let mut finished = Finished { planned_only: query.plan_only, ..Finished::default() };
-    if let Some(Execution { producers, chunks, adaptive, times, memory: _memory }) = execution {
-        prepare_way(connection, &plan);
-        let mut writer = ChunkWriter::new(connection, &plan, producers, adaptive, out);
+    if let Some(Execution { producers, chunks, chooser, times, memory: _memory }) = execution {
+        prepare_tcp(connection, &plan);
+        let mut writer = ChunkWriter::new(connection, &plan, producers, chooser, out);
         writer.run(chunks).await?;
         writer.report();
         finished.execute_ns = ns(times.execute());
@@ -125,12 +125,12 @@ fn schema_error(plan: &Plan, refusal: Refusal, message: String) -> ServerError {
 }
 
 /// Resets the TCP statistics for a new transfer, and announces a result that is known to be large.
-fn prepare_way(connection: &mut Connection, plan: &Plan) {
-    let Some(way) = &mut connection.way else { return };
-    let _ = way.passage();
+fn prepare_tcp(connection: &mut Connection, plan: &Plan) {
+    let Some(tcp) = &mut connection.tcp else { return };
+    let _ = tcp.take_delivery();
     if let Known::Exact(rows) = plan.estimate.rows
         && rows.saturating_mul(plan.schema.fields.len() as u64) >= LARGE_RESULT_VALUES
     {
-        way.expect_much();
+        tcp.expect_large_result();
     }
 }

@@ -3,61 +3,63 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use dray_chooser::Chooser;
 use dray_format::{
     Batch, COUNT_MAX, Clock, Compression, DictionaryBudget, Limits, Schema, WEIGHTLESS_MAX,
     chunk_bytes_bound,
 };
 
-use crate::adaptive::Adaptive;
-use crate::dictionary::{Joined, push_pruned};
-use crate::maker::Maker;
+use crate::chunk_encoder::ChunkEncoder;
+use crate::dictionary::{JoinedDictionaries, push_pruned};
 
-/// The largest chunks of several rows, whatever the client accepts: every value takes a bit at
-/// least, so that none of a chunk's counts of values and bytes is over [`COUNT_MAX`].
+/// The largest chunk of several rows, whatever the client accepts. A value takes at least a bit, so
+/// no count of values or bytes in a chunk exceeds [`COUNT_MAX`].
 const CHUNK_BYTES_MAX: u64 = COUNT_MAX as u64 / 8;
-/// The entries of a batch's dictionaries may take one part in so many of a chunk.
-const DICTIONARY_SHARE: u64 = 4;
+/// The entries of a batch's dictionaries take at most a fraction `1 / DICTIONARY_PART` of a chunk.
+const DICTIONARY_PART: u64 = 4;
 
 /// What the client and the server agreed on for one stream.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
-    /// The largest chunks that the client accepts.
+    /// The limits of what the client accepts.
     pub limits: Limits,
-    /// How many rows end a chunk.
+    /// The most rows of a chunk.
     pub chunk_rows: usize,
-    /// How chunks are compressed.
+    /// How every column is compressed, unless a [`Chooser`] decides.
     pub compression: Compression,
-    /// Whether they carry checksums.
+    /// Whether chunks carry checksums.
     pub checksum: bool,
-    /// By which encoding is measured, if not by that on the wall. That of the thread's own
-    /// processor time also holds while others want the processor, too.
+    /// The clock that measures encoding; `None` is wall time. The thread's processor time is right
+    /// even while other threads compete for the processor.
     pub clock: Option<Clock>,
 }
 
-/// The rows of a chunk, not yet encoded.
+/// The rows of one chunk, not yet encoded.
 #[derive(Debug)]
-pub struct Cut {
-    pub(crate) pieces: Vec<Batch>,
+pub struct UnencodedChunk {
+    pub(crate) batches: Vec<Batch>,
+    /// The rows of all batches.
     pub(crate) rows: usize,
     pub(crate) plain_bytes: u64,
-    /// Whether its chunk is surely one that the client accepts. If not, it is a row alone.
+    /// The client certainly accepts the chunk. If false, the chunk is a single row.
     pub(crate) fits: bool,
 }
 
-/// Gathers batches until they fill a chunk.
+/// Collects the batches of one stream until they fill a chunk.
 ///
 /// A chunk ends when it has `chunk_rows` rows, or when the next row could make it larger than the
-/// client accepts. Sizes are those of the unencoded columns: an upper bound, whatever the
-/// compression.
+/// client accepts. Sizes are those of the plain columns, an upper bound for every compression.
 #[derive(Debug)]
 pub struct Chunker {
     schema: Arc<Schema>,
+    /// The nodes of the schema, nested fields included.
     nodes: usize,
-    /// The largest chunks of several rows, whatever the client accepts.
+    /// The largest chunk of several rows, whatever the client accepts.
     bytes_max: u64,
     settings: Settings,
-    adaptive: Option<Arc<Adaptive>>,
+    chooser: Option<Arc<Chooser>>,
     room: Option<Arc<DictionaryBudget>>,
+    /// Rows that are in no chunk yet, and their sums.
     pending: VecDeque<Batch>,
     pending_rows: usize,
     pending_bytes: u64,
@@ -67,8 +69,7 @@ impl Chunker {
     /// A chunker for one stream of batches.
     pub fn new(schema: Arc<Schema>, mut settings: Settings) -> Self {
         let nodes = schema.nodes();
-        // Values that take no bytes are counted as one each, so that not too many of them come
-        // together.
+        // Values without bytes count as one byte each, which bounds their number in a chunk.
         let bytes_max =
             if schema.has_weightless() { WEIGHTLESS_MAX as u64 } else { CHUNK_BYTES_MAX };
         settings.chunk_rows = settings.chunk_rows.clamp(1, COUNT_MAX);
@@ -77,7 +78,7 @@ impl Chunker {
             nodes,
             bytes_max,
             settings,
-            adaptive: None,
+            chooser: None,
             room: None,
             pending: VecDeque::new(),
             pending_rows: 0,
@@ -85,42 +86,47 @@ impl Chunker {
         }
     }
 
-    /// Lets the stream adapt: how each column is compressed, and how many rows a chunk has, up to
-    /// what the settings say.
+    /// Lets `chooser` decide how each column is compressed, and how many rows a chunk has, up to
+    /// the number in the settings.
     #[must_use]
-    pub fn adapting(self, adaptive: Arc<Adaptive>) -> Self {
-        Self { adaptive: Some(adaptive), ..self }
+    pub fn with_chooser(self, chooser: Arc<Chooser>) -> Self {
+        Self { chooser: Some(chooser), ..self }
     }
 
-    /// Lets chunks have tables that outlive them, in a room that all of the stream's chunkers
+    /// Lets chunks use tables that outlive them, within a limit that all chunkers of the stream
     /// share.
     #[must_use]
     pub fn keeping_tables(self, room: Arc<DictionaryBudget>) -> Self {
         Self { room: Some(room), ..self }
     }
 
+    /// The most rows of the next chunk.
     fn chunk_rows(&self) -> usize {
-        let adaptive = self.adaptive.as_ref().map_or(usize::MAX, |adaptive| adaptive.rows());
-        // A rest that is less than a chunk goes along: compressors make more of both together.
+        let chosen = self.chooser.as_ref().map_or(usize::MAX, |chooser| chooser.chunk_rows());
+        // A rest of less than a chunk joins this one: compressors make more of both together.
         let with_rest =
-            if self.pending_rows < adaptive.saturating_mul(2) { self.pending_rows } else { 0 };
-        self.settings.chunk_rows.min(adaptive.max(with_rest))
+            if self.pending_rows < chosen.saturating_mul(2) { self.pending_rows } else { 0 };
+        self.settings.chunk_rows.min(chosen.max(with_rest))
     }
 
-    /// Who makes chunks of what is cut here.
-    pub fn maker(&self) -> Maker {
-        Maker::new(self.schema.clone(), self.settings, self.adaptive.clone(), self.room.clone())
+    /// A new encoder for the chunks of this chunker.
+    pub fn chunk_encoder(&self) -> ChunkEncoder {
+        ChunkEncoder::new(
+            self.schema.clone(),
+            self.settings,
+            self.chooser.clone(),
+            self.room.clone(),
+        )
     }
 
-    /// Adds a batch. Take what fills chunks with [`Self::full`] until there is no more before
-    /// adding the next.
+    /// Adds a batch. Call [`Self::take_full`] until it returns `None` before adding the next one.
     pub fn push(&mut self, batch: Batch) {
         if batch.rows > 0 {
             let Limits { chunk_bytes_max, decoded_bytes_max, .. } = self.settings.limits;
             let before = self.pending.len();
             push_pruned(
                 batch,
-                chunk_bytes_max.min(decoded_bytes_max) / DICTIONARY_SHARE,
+                chunk_bytes_max.min(decoded_bytes_max) / DICTIONARY_PART,
                 &mut self.pending,
             );
             for batch in self.pending.range(before..) {
@@ -130,31 +136,32 @@ impl Chunker {
         }
     }
 
-    /// The rows of the next chunk, if there are enough to fill it.
-    pub fn full(&mut self) -> Option<Cut> {
+    /// Takes the rows of the next chunk, if there are enough to fill it.
+    pub fn take_full(&mut self) -> Option<UnencodedChunk> {
         let chunk_rows = self.chunk_rows();
         let full = self.pending_rows >= chunk_rows || !self.fits(self.pending_bytes);
         (self.pending_rows > 0 && full).then(|| self.cut(chunk_rows))
     }
 
-    /// Rows of a chunk that are left after the last batch; call it until there are none.
-    pub fn last(&mut self) -> Option<Cut> {
+    /// Takes the rows of the next chunk after the last batch. Call it until it returns `None`.
+    pub fn take_rest(&mut self) -> Option<UnencodedChunk> {
         (self.pending_rows > 0).then(|| self.cut(self.chunk_rows()))
     }
 
+    /// Whether a chunk with this many plain bytes is within all limits, however it is encoded.
     fn fits(&self, plain_bytes: u64) -> bool {
         let Limits { chunk_bytes_max, decoded_bytes_max, .. } = self.settings.limits;
         chunk_bytes_bound(self.nodes, plain_bytes) <= chunk_bytes_max.min(self.bytes_max)
             && plain_bytes <= decoded_bytes_max
     }
 
-    /// Cuts as many rows as fit, at least one.
-    fn cut(&mut self, chunk_rows: usize) -> Cut {
-        let mut pieces = Vec::new();
+    /// Cuts the next chunk: as many rows as fit, at least one.
+    fn cut(&mut self, chunk_rows: usize) -> UnencodedChunk {
+        let mut batches = Vec::new();
         let (mut rows, mut bytes) = (0, 0);
-        let mut dictionaries = Joined::default();
+        let mut dictionaries = JoinedDictionaries::default();
         while let Some(batch) = self.pending.pop_front() {
-            if !dictionaries.join(&batch) {
+            if !dictionaries.try_add(&batch) {
                 self.pending.push_front(batch);
                 break;
             }
@@ -175,7 +182,7 @@ impl Chunker {
             if take > 0 {
                 rows += take;
                 bytes += batch.plain_bytes(0, take);
-                pieces.push(if take < batch.rows { batch.slice(0, take) } else { batch });
+                batches.push(if take < batch.rows { batch.slice(0, take) } else { batch });
             }
             if self.pending.front().is_none() || rows >= chunk_rows || take < rows_max {
                 break;
@@ -184,18 +191,24 @@ impl Chunker {
                 break;
             }
         }
-        Cut { pieces, rows, plain_bytes: bytes, fits: self.fits(bytes) }
+        let fits = self.fits(bytes);
+        debug_assert!(rows <= chunk_rows && (fits || rows == 1), "{rows} rows of {bytes} bytes");
+        debug_assert_eq!(
+            self.pending.iter().map(|batch| batch.rows).sum::<usize>(),
+            self.pending_rows
+        );
+        UnencodedChunk { batches, rows, plain_bytes: bytes, fits }
     }
 
-    /// The most rows of a batch, fewer than `rows_max`, that fit behind `bytes`.
+    /// The most rows at the start of `batch`, fewer than `rows_max`, that fit after `bytes` bytes.
     fn rows_that_fit(&self, batch: &Batch, bytes: u64, rows_max: usize) -> usize {
         let (mut fit, mut too_many) = (0, rows_max);
         while too_many - fit > 1 {
             let middle = fit + (too_many - fit) / 2;
             if self.fits(bytes + batch.plain_bytes(0, middle)) {
-                fit = middle
+                fit = middle;
             } else {
-                too_many = middle
+                too_many = middle;
             }
         }
         fit

@@ -1,4 +1,4 @@
-//! One producer: a stream of batches, cut, encoded and queued.
+//! A producer: it cuts, encodes and queues one stream of batches.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -9,10 +9,10 @@ use dray_format::{Batch, Error};
 use futures_core::Stream;
 
 use crate::chunker::Chunker;
-use crate::lanes::{Lanes, Made};
-use crate::queue::{Sender, Turn};
+use crate::parallel_encoder::{Encoded, ParallelEncoder};
+use crate::queue::{EncodePermit, Sender};
 
-/// Where the time of a transfer went, summed over its producers.
+/// Where the time of a transfer goes, summed over its producers.
 #[derive(Debug, Default)]
 pub struct Times {
     execute_ns: AtomicU64,
@@ -21,17 +21,17 @@ pub struct Times {
 }
 
 impl Times {
-    /// Waiting for the source's next batch.
+    /// The waits for the next batch of the source.
     pub fn execute(&self) -> Duration {
         Duration::from_nanos(self.execute_ns.load(Ordering::Relaxed))
     }
 
-    /// Making chunks.
+    /// The time spent encoding chunks, in all threads.
     pub fn encode(&self) -> Duration {
         Duration::from_nanos(self.encode_ns.load(Ordering::Relaxed))
     }
 
-    /// Waiting for room in the queue.
+    /// The waits for space in the queue.
     pub fn queue(&self) -> Duration {
         Duration::from_nanos(self.queue_ns.load(Ordering::Relaxed))
     }
@@ -47,67 +47,76 @@ fn add(counter: &AtomicU64, elapsed: Duration) {
 pub enum Failure<E> {
     /// The source failed.
     Source(E),
-    /// A batch could not be made a chunk.
+    /// Encoding a chunk failed.
     Chunk(Error),
-    /// Nobody takes the chunks any more.
+    /// The queue's receiver is gone.
     Abandoned,
 }
 
-/// Drives a stream of batches to its end: each batch is cut and encoded here, up to `lanes` chunks
-/// at a time, and the chunks are queued in order.
+/// Drives a stream of batches to its end: cuts it into chunks, encodes up to `parallelism` of them
+/// at a time, and queues them in order.
 ///
 /// # Errors
-/// When the source fails, a chunk can't be made, or the queue's receiver is gone.
+/// The source fails, a chunk can't be encoded, or the queue's receiver is gone.
 pub async fn produce<E>(
     batches: impl Stream<Item = Result<Batch, E>>,
     mut chunker: Chunker,
-    lanes: usize,
+    parallelism: usize,
     queue: Sender,
     times: &Times,
 ) -> Result<(), Failure<E>> {
-    let mut lanes = Lanes::new(&chunker, lanes);
+    let mut encoder = ParallelEncoder::new(&chunker, parallelism);
     let mut batches = pin!(batches);
     loop {
         let started = Instant::now();
         let batch = loop {
             tokio::select! {
                 biased;
-                // What is made leaves while the source is busy.
-                made = lanes.next(), if !lanes.is_empty() => send(made, &queue, times).await?,
+                // Encoded chunks leave while the source is busy.
+                encoded = encoder.next(), if !encoder.is_empty() => {
+                    send(encoded, &queue, times).await?;
+                }
                 batch = poll_fn(|context| batches.as_mut().poll_next(context)) => break batch,
             }
         };
         add(&times.execute_ns, started.elapsed());
-        let last = batch.is_none();
+        let is_last = batch.is_none();
         if let Some(batch) = batch {
             chunker.push(batch.map_err(Failure::Source)?);
         }
-        while let Some(cut) = if last { chunker.last() } else { chunker.full() } {
-            if lanes.is_full() {
-                send(lanes.next().await, &queue, times).await?;
+        while let Some(unencoded) = if is_last { chunker.take_rest() } else { chunker.take_full() }
+        {
+            if encoder.is_full() {
+                send(encoder.next().await, &queue, times).await?;
             }
-            let Some(turn) = turn(&queue, times).await else { return Err(Failure::Abandoned) };
-            send(lanes.begin(cut, turn), &queue, times).await?;
+            let Some(permit) = permit(&queue, times).await else {
+                return Err(Failure::Abandoned);
+            };
+            send(encoder.begin(unencoded, permit), &queue, times).await?;
         }
-        if last {
-            while let Some(made) = lanes.next().await {
-                send(Some(made), &queue, times).await?;
+        if is_last {
+            while let Some(encoded) = encoder.next().await {
+                send(Some(encoded), &queue, times).await?;
             }
             return Ok(());
         }
     }
 }
 
-/// Waits until there is reason to make another chunk.
-async fn turn(queue: &Sender, times: &Times) -> Option<Turn> {
+/// Waits until another chunk may be encoded.
+async fn permit(queue: &Sender, times: &Times) -> Option<EncodePermit> {
     let started = Instant::now();
-    let turn = queue.turn().await;
+    let permit = queue.permit().await;
     add(&times.queue_ns, started.elapsed());
-    turn
+    permit
 }
 
-async fn send<E>(made: Option<Made>, queue: &Sender, times: &Times) -> Result<(), Failure<E>> {
-    let Some(Made { chunk, took, _turn }) = made else { return Ok(()) };
+async fn send<E>(
+    encoded: Option<Encoded>,
+    queue: &Sender,
+    times: &Times,
+) -> Result<(), Failure<E>> {
+    let Some(Encoded { chunk, took, _permit }) = encoded else { return Ok(()) };
     add(&times.encode_ns, took);
     let started = Instant::now();
     if !queue.send(chunk.map_err(Failure::Chunk)?).await {

@@ -5,26 +5,28 @@ use std::sync::Arc;
 use dray_format::Chunk;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-/// A queue that holds at most `bytes_max` of chunks: those waiting, and those taken out and not yet
-/// dropped. It holds `chunks_min` of them however large they are: with one, a chunk that is larger
-/// has the queue to itself; with two, the next one waits already while it is written. At most
-/// `makers_max` chunks are being made, or wait for room, at a time, however many producers there
-/// are.
-pub fn queue(bytes_max: u32, chunks_min: u32, makers_max: usize) -> (Sender, Receiver) {
+/// A queue of at most `bytes_max` bytes of chunks: those that wait, and those that were received
+/// and not dropped yet.
+///
+/// It has space for `chunks_min` chunks of any size. With 1, a chunk larger than the queue has it
+/// to itself. With 2, the next chunk waits already while such a chunk is written. At most
+/// `encoding_max` chunks are being encoded, or wait for space, at a time, whatever the number of
+/// producers.
+pub fn queue(bytes_max: u32, chunks_min: u32, encoding_max: usize) -> (Sender, Receiver) {
     let (chunks, receiver) = mpsc::unbounded_channel();
-    // Every chunk takes some room, or there would be no bound.
+    // At least a byte for each chunk: without one, a chunk would take no space at all.
     let chunks_min = chunks_min.max(1);
     let bytes_max = bytes_max.max(chunks_min);
-    let room = Arc::new(Semaphore::new(bytes_max as usize));
-    let turns = Arc::new(Semaphore::new(makers_max.max(1)));
+    let free_bytes = Arc::new(Semaphore::new(bytes_max as usize));
+    let encode_permits = Arc::new(Semaphore::new(encoding_max.max(1)));
     (
         Sender {
             chunks,
-            room: room.clone(),
-            turns: turns.clone(),
+            free_bytes: free_bytes.clone(),
+            encode_permits: encode_permits.clone(),
             chunk_bytes_max: bytes_max / chunks_min,
         },
-        Receiver { chunks: receiver, room, turns },
+        Receiver { chunks: receiver, free_bytes, encode_permits },
     )
 }
 
@@ -32,36 +34,36 @@ pub fn queue(bytes_max: u32, chunks_min: u32, makers_max: usize) -> (Sender, Rec
 #[derive(Debug, Clone)]
 pub struct Sender {
     chunks: mpsc::UnboundedSender<Queued>,
-    room: Arc<Semaphore>,
-    turns: Arc<Semaphore>,
-    /// No chunk takes more room than this.
+    free_bytes: Arc<Semaphore>,
+    encode_permits: Arc<Semaphore>,
+    /// The most bytes that one chunk counts as.
     chunk_bytes_max: u32,
 }
 
-/// The right to make a chunk, until it has been appended.
-pub(crate) type Turn = OwnedSemaphorePermit;
+/// The right to encode a chunk, until the chunk is queued.
+pub(crate) type EncodePermit = OwnedSemaphorePermit;
 
-/// A chunk, and the room that it takes in the queue until it is dropped.
+/// A chunk, and the space that it takes in the queue until it is dropped.
 #[derive(Debug)]
 pub struct Queued {
     /// The chunk.
     pub chunk: Chunk,
-    _room: OwnedSemaphorePermit,
+    _bytes: OwnedSemaphorePermit,
 }
 
 impl Sender {
-    /// Waits until another chunk may be made. None when the receiver is gone.
-    pub(crate) async fn turn(&self) -> Option<Turn> {
-        self.turns.clone().acquire_owned().await.ok()
+    /// Waits until another chunk may be encoded. `None` if the receiver is gone.
+    pub(crate) async fn permit(&self) -> Option<EncodePermit> {
+        self.encode_permits.clone().acquire_owned().await.ok()
     }
 
-    /// Waits for room, then appends a chunk. False when the receiver is gone.
+    /// Waits for space, then appends a chunk. Returns false if the receiver is gone.
     pub async fn send(&self, chunk: Chunk) -> bool {
         let bytes = u32::try_from(chunk.chunk_bytes() + chunk.state_bytes())
             .unwrap_or(u32::MAX)
             .min(self.chunk_bytes_max);
-        match self.room.clone().acquire_many_owned(bytes).await {
-            Ok(room) => self.chunks.send(Queued { chunk, _room: room }).is_ok(),
+        match self.free_bytes.clone().acquire_many_owned(bytes).await {
+            Ok(bytes) => self.chunks.send(Queued { chunk, _bytes: bytes }).is_ok(),
             Err(_) => false,
         }
     }
@@ -71,22 +73,21 @@ impl Sender {
 #[derive(Debug)]
 pub struct Receiver {
     chunks: mpsc::UnboundedReceiver<Queued>,
-    room: Arc<Semaphore>,
-    turns: Arc<Semaphore>,
+    free_bytes: Arc<Semaphore>,
+    encode_permits: Arc<Semaphore>,
 }
 
 impl Receiver {
-    /// The next chunk; none when all senders are gone and the queue is empty.
+    /// The next chunk; `None` if the queue is empty and all senders are gone. Cancel safe.
     pub async fn receive(&mut self) -> Option<Queued> {
         self.chunks.recv().await
     }
 }
 
 impl Drop for Receiver {
-    /// Wakes the senders that wait for room: chunks that the writer still holds would keep them
-    /// waiting.
+    /// Wakes the senders that wait. Chunks that the writer still has would keep them waiting.
     fn drop(&mut self) {
-        self.room.close();
-        self.turns.close();
+        self.free_bytes.close();
+        self.encode_permits.close();
     }
 }

@@ -1,5 +1,5 @@
-//! Batches cut into chunks: every row comes out once and in order, in chunks that the client's
-//! limits allow.
+//! Cutting batches into chunks: every row comes out once and in order, in chunks within the
+//! client's limits.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that can't go on fails")]
 
@@ -33,25 +33,29 @@ fn settings(limits: Limits) -> Settings {
     }
 }
 
-/// All chunks of some batches.
-fn cut(schema: &Schema, batches: Vec<Batch>, settings: Settings) -> Result<Vec<Chunk>, Error> {
+/// Cuts and encodes all batches.
+fn chunks_of(
+    schema: &Schema,
+    batches: Vec<Batch>,
+    settings: Settings,
+) -> Result<Vec<Chunk>, Error> {
     let mut chunker = Chunker::new(Arc::new(schema.clone()), settings);
-    let mut maker = chunker.maker();
+    let mut encoder = chunker.chunk_encoder();
     let mut chunks = Vec::new();
     for batch in batches {
         chunker.push(batch);
-        while let Some(cut) = chunker.full() {
-            chunks.push(maker.make(&cut)?);
+        while let Some(unencoded) = chunker.take_full() {
+            chunks.push(encoder.encode(&unencoded)?);
         }
     }
-    while let Some(cut) = chunker.last() {
-        chunks.push(maker.make(&cut)?);
+    while let Some(unencoded) = chunker.take_rest() {
+        chunks.push(encoder.encode(&unencoded)?);
     }
     Ok(chunks)
 }
 
-/// Reads a chunk as the client would, which holds it against its limits. Only a row that does not
-/// fit may be jumbo.
+/// Reads a chunk as the client does, which checks its limits. Only a single row that exceeds them
+/// may be jumbo.
 fn received(chunk: &Chunk, schema: &Schema, settings: &Settings) -> (Header, RecordBatch) {
     let limits = &settings.limits;
     let decoder = Decoder::new(schema.clone(), StringLayout::Offsets);
@@ -71,7 +75,7 @@ fn every_row_comes_out_once_and_in_order() {
         let fields: Vec<_> =
             (0..random.below(5)).map(|i| random.field(&format!("c{i}"), 4)).collect();
         let arrow_schema = Arc::new(ArrowSchema::new(fields));
-        let pieces: Vec<RecordBatch> =
+        let record_batches: Vec<RecordBatch> =
             (0..1 + random.below(3)).flat_map(|_| random.pieces(&arrow_schema)).collect();
         let chunk_bytes_max = random.pick(&[4096, 5000, 20_000, 1 << 20]);
         let limits = Limits {
@@ -86,7 +90,7 @@ fn every_row_comes_out_once_and_in_order() {
             clock: None,
             checksum: random.below(2) == 0,
         };
-        check(&arrow_schema, &pieces, settings);
+        check(&arrow_schema, &record_batches, settings);
     }
 }
 
@@ -97,28 +101,28 @@ fn a_thousand_columns() {
         let mut random = Random::new(seed);
         let fields: Vec<_> = (0..1000).map(|i| random.field(&format!("c{i}"), 1)).collect();
         let arrow_schema = Arc::new(ArrowSchema::new(fields));
-        let pieces = random.pieces(&arrow_schema);
+        let record_batches = random.pieces(&arrow_schema);
         for chunk_bytes_max in [4096, 200_000] {
             let limits = Limits { chunk_bytes_max, ..Limits::default() };
-            check(&arrow_schema, &pieces, settings(limits));
+            check(&arrow_schema, &record_batches, settings(limits));
         }
     }
 }
 
-fn check(arrow_schema: &Arc<ArrowSchema>, pieces: &[RecordBatch], settings: Settings) {
+fn check(arrow_schema: &Arc<ArrowSchema>, record_batches: &[RecordBatch], settings: Settings) {
     let schema = schema_from_arrow(arrow_schema).unwrap();
-    let batches = pieces.iter().map(|piece| batch_from_arrow(piece).unwrap()).collect();
-    let chunks = cut(&schema, batches, settings).unwrap();
+    let batches = record_batches.iter().map(|batch| batch_from_arrow(batch).unwrap()).collect();
+    let chunks = chunks_of(&schema, batches, settings).unwrap();
     let mut found = Vec::new();
     for chunk in &chunks {
         found.push(received(chunk, &schema, &settings).1);
     }
-    let rows = pieces.iter().map(RecordBatch::num_rows).sum::<usize>();
+    let rows = record_batches.iter().map(RecordBatch::num_rows).sum::<usize>();
     assert_eq!(found.iter().map(RecordBatch::num_rows).sum::<usize>(), rows);
     if rows > 0 && !schema.fields.is_empty() {
         let (found, expected) = (
             concat_batches(arrow_schema, &found).unwrap(),
-            concat_batches(arrow_schema, pieces).unwrap(),
+            concat_batches(arrow_schema, record_batches).unwrap(),
         );
         for (found, expected) in found.columns().iter().zip(expected.columns()) {
             assert_eq!(found.to_data(), expected.to_data());
@@ -160,20 +164,24 @@ fn chunks_are_filled() {
     let (schema, batch) = numbers(1 << 20);
     let limits = Limits { chunk_bytes_max: 1 << 20, ..Limits::default() };
     let chunks =
-        cut(&schema, vec![batch], Settings { chunk_rows: usize::MAX, ..settings(limits) }).unwrap();
+        chunks_of(&schema, vec![batch], Settings { chunk_rows: usize::MAX, ..settings(limits) })
+            .unwrap();
     let (last, full) = chunks.split_last().unwrap();
     assert!(full.iter().all(|chunk| chunk.chunk_bytes() > (1 << 20) / 10 * 9), "{full:?}");
     assert!(last.rows() > 0);
     let (schema, batch) = numbers(1000);
     let thousand_rows = vec![batch.slice(0, 1), batch.slice(1, 0), batch.slice(1, 999)];
-    let chunks =
-        cut(&schema, thousand_rows, Settings { chunk_rows: 300, ..settings(Limits::default()) })
-            .unwrap();
+    let chunks = chunks_of(
+        &schema,
+        thousand_rows,
+        Settings { chunk_rows: 300, ..settings(Limits::default()) },
+    )
+    .unwrap();
     assert_eq!(chunks.iter().map(Chunk::rows).collect::<Vec<_>>(), [300, 300, 300, 100]);
 }
 
 #[test]
-fn a_huge_row_travels_alone_or_names_its_size() {
+fn a_huge_row_is_a_chunk_of_its_own_or_an_error_with_its_size() {
     let small = vec![b'a'; 10];
     let mut random = Random::new(1);
     let huge: Vec<u8> = (0..100_000).flat_map(|_| random.next().to_le_bytes()).collect();
@@ -184,7 +192,7 @@ fn a_huge_row_travels_alone_or_names_its_size() {
             compression,
             ..settings(Limits { row_bytes_max, ..limits })
         };
-        let error = cut(&schema, vec![batch.clone()], settings(4096)).unwrap_err();
+        let error = chunks_of(&schema, vec![batch.clone()], settings(4096)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Limit);
         let numbers = error
             .to_string()
@@ -193,16 +201,16 @@ fn a_huge_row_travels_alone_or_names_its_size() {
             .collect::<Vec<u64>>();
         let needed = numbers[0];
         assert_eq!(numbers, [needed, 4096], "{error}");
-        assert!(cut(&schema, vec![batch.clone()], settings(needed - 1)).is_err());
-        let chunks = cut(&schema, vec![batch.clone()], settings(needed)).unwrap();
+        assert!(chunks_of(&schema, vec![batch.clone()], settings(needed - 1)).is_err());
+        let chunks = chunks_of(&schema, vec![batch.clone()], settings(needed)).unwrap();
         let headers = chunks.iter().map(|chunk| received(chunk, &schema, &settings(needed)).0);
         let found: Vec<_> = headers.map(|header| (header.rows, header.jumbo)).collect();
         assert_eq!(found, [(2, false), (1, true), (1, false)]);
     }
 }
 
-/// A row is too large when its chunk is, as it travels: one that compresses into the limits is no
-/// jumbo.
+/// A row is jumbo if its encoded chunk exceeds the limits. A row that compresses well enough is
+/// not.
 #[test]
 fn a_huge_row_that_compresses_is_an_ordinary_chunk() {
     let (schema, batch) = strings(&[vec![b'a'; 1 << 20]]);
@@ -214,7 +222,7 @@ fn a_huge_row_that_compresses_is_an_ordinary_chunk() {
     ] {
         let limits = Limits { chunk_bytes_max: 8192, decoded_bytes_max, row_bytes_max: 4 << 20 };
         let settings = Settings { compression, ..settings(limits) };
-        let chunks = cut(&schema, vec![batch.clone()], settings).unwrap();
+        let chunks = chunks_of(&schema, vec![batch.clone()], settings).unwrap();
         assert_eq!(chunks.len(), 1);
         assert_eq!(
             received(&chunks[0], &schema, &settings).0.jumbo,
@@ -224,7 +232,7 @@ fn a_huge_row_that_compresses_is_an_ordinary_chunk() {
     }
 }
 
-/// A column of a dictionary type, whose every entry is used by some row.
+/// A dictionary column. Some row uses each of its entries.
 fn dictionary(index: Type, width: usize, rows: usize, entries: Batch) -> (Schema, Batch) {
     let count = entries.rows;
     let indexes = Bytes::from_iter(
@@ -237,7 +245,7 @@ fn dictionary(index: Type, width: usize, rows: usize, entries: Batch) -> (Schema
     one_column(data_type, Column { rows, validity: None, values })
 }
 
-/// All rows of some batches, without their dictionaries.
+/// All rows of some batches, as plain values.
 fn entries_of_rows(batches: &[Batch], width: usize) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     for batch in batches {
@@ -258,22 +266,22 @@ fn entries_of_rows(batches: &[Batch], width: usize) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn a_dictionary_larger_than_a_chunk_is_cut_with_its_rows() {
+fn a_dictionary_larger_than_a_chunk_is_split_with_its_rows() {
     let (_, entries) = strings(
         &(0..20_000).map(|i| format!("entry number {i:08}").into_bytes()).collect::<Vec<_>>(),
     );
     let (schema, batch) = dictionary(Type::Int32, 4, 20_000, entries);
     let expected = entries_of_rows(std::slice::from_ref(&batch), 4);
     let limits = Limits { chunk_bytes_max: 65_536, ..Limits::default() };
-    let chunks = cut(&schema, vec![batch], settings(limits)).unwrap();
+    let chunks = chunks_of(&schema, vec![batch], settings(limits)).unwrap();
     let found = received_batches(&chunks, &schema, limits);
     assert!(entries_of_rows(&found, 4) == expected);
-    // Twenty bytes of text, an offset, an index and two bits a row: half a megabyte.
+    // A row has twenty bytes of text, an offset, an index and two bits: half a megabyte in all.
     assert!(chunks.len() < 20, "{} chunks", chunks.len());
 }
 
 #[test]
-fn dictionaries_that_an_index_can_not_count_together_stay_apart() {
+fn dictionaries_too_large_for_one_index_are_in_different_chunks() {
     let part = |from: usize| {
         let (_, entries) =
             strings(&(from..from + 100).map(|i| format!("{i}").into_bytes()).collect::<Vec<_>>());
@@ -282,15 +290,15 @@ fn dictionaries_that_an_index_can_not_count_together_stay_apart() {
     let (schema, first) = part(0);
     let batches = vec![first.clone(), first.slice(3, 200), part(100).1, part(200).1];
     let expected = entries_of_rows(&batches, 1);
-    let chunks = cut(&schema, batches, settings(Limits::default())).unwrap();
+    let chunks = chunks_of(&schema, batches, settings(Limits::default())).unwrap();
     let found = received_batches(&chunks, &schema, Limits::default());
     assert!(entries_of_rows(&found, 1) == expected);
     assert_eq!(chunks.iter().map(Chunk::rows).collect::<Vec<_>>(), [450, 250, 250]);
 }
 
-/// 30 million items in 10 lists, which take next to no bytes.
+/// 30 million items in 10 lists, in almost no bytes.
 #[test]
-fn counts_stay_below_what_a_chunk_may_say() {
+fn counts_stay_below_the_limits_of_a_chunk() {
     let items = 3_000_000;
     let offsets = Bytes::from_iter((0..=10u32).flat_map(|i| (i * items).to_le_bytes()));
     let child = Column { rows: 10 * items as usize, validity: None, values: Values::Null };
@@ -305,11 +313,11 @@ fn counts_stay_below_what_a_chunk_may_say() {
         decoded_bytes_max: bytes_max,
         row_bytes_max: bytes_max,
     };
-    let chunks = cut(&schema, vec![batch], settings(limits)).unwrap();
+    let chunks = chunks_of(&schema, vec![batch], settings(limits)).unwrap();
     assert_eq!(chunks.iter().map(Chunk::rows).collect::<Vec<_>>(), [4, 4, 2]);
-    // And rows without columns.
+    // The same for rows without columns.
     let many = Batch { rows: 3_000_000_000, columns: vec![] };
     let settings = Settings { chunk_rows: usize::MAX, ..settings(limits) };
-    let chunks = cut(&Schema::default(), vec![many], settings).unwrap();
+    let chunks = chunks_of(&Schema::default(), vec![many], settings).unwrap();
     assert_eq!(chunks.iter().map(|chunk| u64::from(chunk.rows())).sum::<u64>(), 3_000_000_000);
 }

@@ -1,15 +1,16 @@
-//! Ways are probed on the columns that they are meant for, and what was learned is used at once.
+//! Probes: candidates are measured on the columns that they may suit, and used at once.
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use dray_chooser::Chooser;
 use dray_format::{Batch, Column, Compression, Field, Limits, Schema, Type, Values};
-use dray_transfer::{Adaptive, Chunker, Settings};
+use dray_transfer::{Chunker, Settings};
 
 const ROWS: u64 = 50_000;
-/// At this price zstd is not thought to pay for what it does not halve.
+/// At this price, zstd is not expected to pay unless it halves a column.
 const PRICE_NS: f64 = 20.0;
 
 fn mix(number: u64) -> u64 {
@@ -19,8 +20,8 @@ fn mix(number: u64) -> u64 {
 
 #[test]
 fn the_second_chunk_is_compressed_where_that_pays() {
-    // Light makes nothing of the first, has nothing to make of the second, and does not see that
-    // the third repeats itself.
+    // Light reduces the first column to nothing, can't reduce the second, and does not see that the
+    // third repeats itself.
     let values: [fn(u64) -> u64; 3] = [|_| 7, mix, |row| mix(row % 1000) % (1 << 20)];
     let column = |value: fn(u64) -> u64| {
         let bytes: Vec<u8> = (0..ROWS).flat_map(|row| value(row).to_le_bytes()).collect();
@@ -37,7 +38,7 @@ fn the_second_chunk_is_compressed_where_that_pays() {
         metadata: vec![],
     };
     let schema = Arc::new(Schema { fields: ["constant", "random", "repeated"].map(field).into() });
-    // Costs are what is guessed: this clock stands.
+    // With a clock that stands still, all times are estimates.
     let settings = Settings {
         limits: Limits::default(),
         chunk_rows: 65_536,
@@ -45,12 +46,12 @@ fn the_second_chunk_is_compressed_where_that_pays() {
         checksum: false,
         clock: Some(|| Duration::ZERO),
     };
-    let adaptive = Arc::new(Adaptive::new(&schema, PRICE_NS, Duration::ZERO, 3));
-    let mut chunker = Chunker::new(schema, settings).adapting(adaptive);
-    let mut maker = chunker.maker();
+    let chooser = Arc::new(Chooser::new(&schema, PRICE_NS, Duration::ZERO, 3));
+    let mut chunker = Chunker::new(schema, settings).with_chooser(chooser);
+    let mut encoder = chunker.chunk_encoder();
     chunker.push(Batch { rows: ROWS as usize, columns: values.map(column).into() });
     let mut shares = || {
-        let chunk = maker.make(&chunker.full().unwrap()).unwrap();
+        let chunk = encoder.encode(&chunker.take_full().unwrap()).unwrap();
         chunk
             .columns()
             .iter()
@@ -63,7 +64,7 @@ fn the_second_chunk_is_compressed_where_that_pays() {
 }
 
 #[test]
-fn rows_that_would_leave_less_than_a_chunk_go_along() {
+fn a_rest_of_less_than_a_chunk_joins_the_chunk() {
     let field =
         Field { name: "n".into(), data_type: Type::Int64, nullable: false, metadata: vec![] };
     let schema = Arc::new(Schema { fields: vec![field] });
@@ -75,12 +76,12 @@ fn rows_that_would_leave_less_than_a_chunk_go_along() {
         clock: None,
     };
     let first_rows = |rows: usize| {
-        let adaptive = Arc::new(Adaptive::new(&schema, PRICE_NS, Duration::ZERO, 3));
-        let mut chunker = Chunker::new(schema.clone(), settings).adapting(adaptive);
+        let chooser = Arc::new(Chooser::new(&schema, PRICE_NS, Duration::ZERO, 3));
+        let mut chunker = Chunker::new(schema.clone(), settings).with_chooser(chooser);
         let values = Values::Fixed { width: 8, bytes: vec![1; 8 * rows].into() };
         chunker.push(Batch { rows, columns: vec![Column { rows, validity: None, values }] });
-        let mut maker = chunker.maker();
-        chunker.full().map(|cut| maker.make(&cut).unwrap().rows())
+        let mut encoder = chunker.chunk_encoder();
+        chunker.take_full().map(|unencoded| encoder.encode(&unencoded).unwrap().rows())
     };
     assert_eq!(
         [8191, 8192, 15_000, 16_383, 16_384].map(first_rows),

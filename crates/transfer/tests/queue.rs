@@ -1,7 +1,7 @@
-//! The queue between producers and a writer that stalls, or leaves.
+//! The queue between producers and a writer that stalls or leaves.
 //!
-//! The runtime has one thread, and a task runs until it waits: after some turns everything that can
-//! happen has happened.
+//! The runtime has one thread, and a task runs until it waits. After some turns, everything that
+//! can happen has happened.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that can't go on fails")]
 
@@ -59,7 +59,7 @@ fn produce_from(
     })
 }
 
-/// Takes what there is, and keeps it.
+/// Receives all chunks that are in the queue.
 fn take_all(receiver: &mut Receiver) -> Vec<Queued> {
     std::iter::from_fn(|| receiver.receive().now_or_never().flatten()).collect()
 }
@@ -74,14 +74,14 @@ fn a_stalled_writer_holds_the_producers_back() {
         let (sender, mut receiver) = queue(100_000, 1, 4);
         let endless = || stream::repeat_with(|| Ok(batch(1000)));
         let producers: Vec<_> = (0..3).map(|_| produce_from(endless(), sender.clone())).collect();
-        let mut held = Vec::new();
-        // What was taken out and is still being written counts too.
+        let mut received = Vec::new();
+        // Chunks that were received and not dropped count, too.
         for _ in 0..3 {
             turns().await;
-            held.extend(take_all(&mut receiver));
-            assert!((80_000..=100_000).contains(&bytes(&held)), "{}", bytes(&held));
+            received.extend(take_all(&mut receiver));
+            assert!((80_000..=100_000).contains(&bytes(&received)), "{}", bytes(&received));
         }
-        held.drain(..5);
+        received.drain(..5);
         turns().await;
         assert_eq!(take_all(&mut receiver).len(), 5);
         assert!(producers.iter().all(|producer| !producer.is_finished()));
@@ -105,14 +105,14 @@ fn a_chunk_larger_than_the_queue_has_it_to_itself() {
 }
 
 #[test]
-fn two_chunks_may_find_room_however_large_they_are() {
+fn two_chunks_of_any_size_may_have_space() {
     runtime().block_on(async {
         let (sender, mut receiver) = queue(5000, 2, 4);
         let producer = produce_from(stream::iter((0..3).map(|_| Ok(batch(1000)))), sender);
         turns().await;
-        let held = take_all(&mut receiver);
-        assert_eq!(held.len(), 2);
-        drop(held);
+        let received = take_all(&mut receiver);
+        assert_eq!(received.len(), 2);
+        drop(received);
         turns().await;
         assert_eq!(take_all(&mut receiver).len(), 1);
         producer.await.unwrap().unwrap();
@@ -127,20 +127,20 @@ fn producers_end_when_the_writer_leaves() {
             .map(|_| produce_from(stream::repeat_with(|| Ok(batch(1000))), sender.clone()))
             .collect();
         turns().await;
-        // The last chunks are still with the socket.
-        let held = take_all(&mut receiver);
+        // The writer still has the last chunks.
+        let received = take_all(&mut receiver);
         drop(receiver);
         turns().await;
         assert!(producers.iter().all(JoinHandle::is_finished));
         for producer in producers {
             assert!(matches!(producer.await.unwrap(), Err(Failure::Abandoned)));
         }
-        drop(held);
+        drop(received);
     });
 }
 
 #[test]
-fn chunks_made_side_by_side_leave_in_order() {
+fn chunks_encoded_in_parallel_leave_in_order() {
     let runtime = Builder::new_multi_thread().worker_threads(2).build().unwrap();
     runtime.block_on(async {
         let (sender, mut receiver) = queue(1 << 20, 1, 4);
@@ -160,10 +160,10 @@ fn chunks_made_side_by_side_leave_in_order() {
             checksum: true,
             clock: None,
         };
-        // Each lane has tables of its own, which arrive before the chunks that use them.
+        // Each encoder has tables of its own, which arrive before the chunks that use them.
         let room = Arc::new(DictionaryBudget::new(&settings.limits));
         let chunker = Chunker::new(schema.clone(), settings).keeping_tables(room);
-        // The last batch is small: its chunk takes no time, and must wait for its turn.
+        // The chunk of the last, small batch is encoded first, and must wait for its turn.
         let sizes = [50_000u64; 30].into_iter().chain([7]);
         let batches = sizes.clone().scan(0, |start, rows| {
             let range = *start..*start + rows;
@@ -213,14 +213,14 @@ fn chunks_made_side_by_side_leave_in_order() {
                 row += 1;
             }
         }
-        assert!((2..=3).contains(&tables.frames()), "{} lanes kept tables", tables.frames());
+        assert!((2..=3).contains(&tables.frames()), "{} encoders keep tables", tables.frames());
         assert_eq!(row, sizes.sum::<u64>());
         producer.await.unwrap().unwrap();
     });
 }
 
 #[test]
-fn rows_before_the_end_are_sent_and_failures_are_told() {
+fn rows_before_the_end_are_sent_and_failures_are_reported() {
     runtime().block_on(async {
         let (sender, mut receiver) = queue(1 << 20, 1, 4);
         let producer =

@@ -1,6 +1,6 @@
-//! What the options of COPY say.
+//! The settings of a stream, from the options of COPY and from the server.
 
-use std::ffi::c_int;
+use std::os::fd::BorrowedFd;
 
 use dray_format::{Compression, Limits};
 use dray_pgtypes::Options;
@@ -9,29 +9,31 @@ use dray_wire::CompressionChoice;
 /// How a stream is cut, encoded and typed.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
-    /// The largest chunks that the client accepts.
+    /// The limits of what the client accepts.
     pub(crate) limits: Limits,
-    /// How many rows end a chunk.
+    /// The most rows of a chunk.
     pub(crate) chunk_rows: usize,
-    /// As chosen: auto if the stream adapts.
+    /// `Auto` if the stream adapts.
     pub(crate) compression: CompressionChoice,
     /// Whether chunks carry checksums.
     pub(crate) checksums: bool,
-    /// How types become columns.
+    /// How PostgreSQL types become columns.
     pub(crate) options: Options,
-    /// Whether the database's strings are UTF-8; if not, the server must convert them.
+    /// Whether the encoding of the database is UTF-8. If not, the server must convert strings.
     pub(crate) is_utf8: bool,
-    /// What the planner expects.
+    /// The planner's estimate of the rows.
     pub(crate) rows_estimate: u64,
+    /// The time that planning took.
     pub(crate) plan_ns: u64,
-    /// How many threads may help to make chunks.
+    /// The most threads to start for encoding.
     pub(crate) threads: usize,
-    /// The connection, to ask the kernel of its way.
-    pub(crate) socket: c_int,
+    /// The client's socket, to ask the kernel what it delivers. Whoever makes the settings promises
+    /// that it stays open while the stream is.
+    pub(crate) socket: Option<BorrowedFd<'static>>,
 }
 
-/// The compression that was asked for. Within a host every encoding costs more than the bytes that
-/// it saves, so `auto` is none there; elsewhere the stream adapts.
+/// The compression that the options ask for. On one host, encoding costs more than the bytes that
+/// it saves, so `auto` is none there. Between hosts, the stream adapts.
 pub(crate) fn chosen(compression: CompressionChoice, client_is_local: bool) -> CompressionChoice {
     match compression {
         CompressionChoice::Auto if client_is_local => CompressionChoice::None,
@@ -39,7 +41,7 @@ pub(crate) fn chosen(compression: CompressionChoice, client_is_local: bool) -> C
     }
 }
 
-/// What the writer of chunks calls it; of a stream that adapts, the most that it does.
+/// The compression for the chunk encoder. If the stream adapts, it is the strongest one.
 pub(crate) fn writer_compression(chosen: CompressionChoice) -> Compression {
     match chosen {
         CompressionChoice::None => Compression::Compact,
@@ -50,5 +52,5 @@ pub(crate) fn writer_compression(chosen: CompressionChoice) -> Compression {
     }
 }
 
-/// The highest level of zstd that a stream which adapts goes to: a chunk can't be interrupted.
+/// The highest zstd level of a stream that adapts. Encoding a chunk can't be interrupted.
 pub(crate) const LEVEL_MAX: i32 = 3;

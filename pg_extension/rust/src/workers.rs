@@ -1,19 +1,19 @@
-//! Threads of a backend, which work while its own thread, PostgreSQL's, goes on.
+//! Worker threads of a backend, beside PostgreSQL's own thread.
 //!
 //! ```text
 //!   PostgreSQL's thread        the slots, in order        a worker
-//!   begin ───── job ─────▶ made │ running │ waiting ──▶ run ──┐
-//!   next ◀───── made ────────┘       ▲                        │
-//!                                    └───────── made ─────────┘
+//!   begin ───── job ─────▶ done │ running │ waiting ──▶ run ──┐
+//!   next ◀──── result ───────┘       ▲                        │
+//!                                    └──────── result ────────┘
 //! ```
 //!
-//! A worker touches what its job brings, and nothing of PostgreSQL's. It has all signals blocked,
-//! so that their handlers, which do not expect it, run in the backend's own thread. A panic ends
-//! its job alone. Nothing is left of a worker once [`Workers`] are dropped.
+//! A worker touches its job, and nothing of PostgreSQL's. It blocks all signals: their handlers
+//! expect to run in the backend's own thread. A panic ends only its job. When [`Workers`] are
+//! dropped, all threads have ended.
 //!
-//! These are POSIX threads and not those of `std`, which keep values of their own in the library's
-//! thread-local storage: for a library that was loaded at run time glibc allocates that at first
-//! use, and ends the process where memory is short.
+//! These are POSIX threads, not those of `std`. The latter keep values in the thread-local storage
+//! of the library. For a library that is loaded at run time, glibc allocates that storage at its
+//! first use, and ends the process if memory is short.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -25,45 +25,48 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-/// An address range of which pages are taken as they are used.
+/// The size of a stack. It is an address range; pages are taken as they are used.
 const STACK_BYTES: usize = 1 << 20;
-/// As `top -H` and debuggers show a worker.
+/// The name of a worker in `top -H` and in debuggers.
 const NAME: &CStr = c"dray encode";
 
-/// Some threads, which run jobs of one kind.
-pub(crate) struct Workers<J: Send, M: Send> {
-    shared: Arc<Shared<J, M>>,
+/// Threads that run jobs `J` of one kind, each with a result `R`. Results come in the order of
+/// their jobs.
+pub(crate) struct Workers<J: Send, R: Send> {
+    shared: Arc<Shared<J, R>>,
     threads: Vec<libc::pthread_t>,
+    /// The jobs that were begun and whose result was not taken.
     under_way: usize,
 }
 
-struct Shared<J, M> {
-    run: fn(J) -> M,
-    slots: Mutex<Slots<J, M>>,
-    /// There is a job, or the end.
+struct Shared<J, R> {
+    run: fn(J) -> R,
+    slots: Mutex<Slots<J, R>>,
+    /// A job waits, or the workers should end.
     begun: Condvar,
-    /// A job has been done.
+    /// A job is done.
     done: Condvar,
-    /// The first of the slots is made.
+    /// The first job is done.
     is_ready: AtomicBool,
 }
 
-struct Slots<J, M> {
-    queue: VecDeque<Slot<J, M>>,
-    /// The number of the first of them.
+struct Slots<J, R> {
+    queue: VecDeque<Slot<J, R>>,
+    /// The number of the first job in the queue. Jobs are numbered from 0.
     first: u64,
+    /// The workers should end.
     stopped: bool,
 }
 
-enum Slot<J, M> {
+enum Slot<J, R> {
     Waiting(J),
     Running,
-    Made(thread::Result<M>),
+    Done(thread::Result<R>),
 }
 
-impl<J: Send + 'static, M: Send + 'static> Workers<J, M> {
-    /// Starts `count` threads, or as many as the system allows; none if it allows none.
-    pub(crate) fn start(count: usize, run: fn(J) -> M) -> Option<Self> {
+impl<J: Send + 'static, R: Send + 'static> Workers<J, R> {
+    /// Starts `count` threads, or as many as the system allows. `None` if it allows none.
+    pub(crate) fn start(count: usize, run: fn(J) -> R) -> Option<Self> {
         let shared = Arc::new(Shared {
             run,
             slots: Mutex::new(Slots {
@@ -77,10 +80,9 @@ impl<J: Send + 'static, M: Send + 'static> Workers<J, M> {
         });
         let mut workers = Self { shared, threads: Vec::with_capacity(count), under_way: 0 };
         let _blocked = SignalsBlocked::new()?;
-        // One heap for all threads: what one of them frees is another's next block, and nothing is
-        // kept twice.
+        // One heap for all threads: the memory that one of them frees serves another.
         #[cfg(target_env = "gnu")]
-        // SAFETY: it sets a number.
+        // SAFETY: this sets a number.
         unsafe {
             libc::mallopt(libc::M_ARENA_MAX, 1)
         };
@@ -93,17 +95,17 @@ impl<J: Send + 'static, M: Send + 'static> Workers<J, M> {
         (!workers.threads.is_empty()).then_some(workers)
     }
 
-    /// Whether each thread has a job: one must be taken before another one is begun.
+    /// Whether each thread has a job. A result must be taken before another job is begun.
     pub(crate) fn is_full(&self) -> bool {
         self.under_way >= self.threads.len()
     }
 
-    /// How many jobs have been begun and not taken.
+    /// How many jobs were begun whose result was not taken.
     pub(crate) fn under_way(&self) -> usize {
         self.under_way
     }
 
-    /// Whether [`Self::next`] has something at once.
+    /// Whether [`Self::next`] returns a result at once.
     #[inline]
     pub(crate) fn is_ready(&self) -> bool {
         self.shared.is_ready.load(Relaxed)
@@ -116,17 +118,17 @@ impl<J: Send + 'static, M: Send + 'static> Workers<J, M> {
         self.shared.begun.notify_one();
     }
 
-    /// Waits for the job that was begun first, and takes what it made, or its panic. None if none
+    /// Waits for the job that was begun first, and takes its result, or its panic. `None` if no job
     /// is under way.
-    pub(crate) fn next(&mut self) -> Option<thread::Result<M>> {
+    pub(crate) fn next(&mut self) -> Option<thread::Result<R>> {
         let mut slots = self.shared.lock();
         loop {
             match slots.queue.pop_front()? {
-                Slot::Made(made) => {
+                Slot::Done(result) => {
                     slots.first += 1;
                     self.shared.is_ready.store(slots.is_ready(), Relaxed);
                     self.under_way -= 1;
-                    return Some(made);
+                    return Some(result);
                 }
                 other => slots.queue.push_front(other),
             }
@@ -135,8 +137,8 @@ impl<J: Send + 'static, M: Send + 'static> Workers<J, M> {
     }
 }
 
-impl<J: Send, M: Send> Drop for Workers<J, M> {
-    /// Ends all threads, each after the job that it runs. Jobs that wait are dropped.
+impl<J: Send, R: Send> Drop for Workers<J, R> {
+    /// Ends all threads, each after the job that it runs. Waiting jobs are dropped.
     fn drop(&mut self) {
         let waiting = {
             let mut slots = self.shared.lock();
@@ -146,19 +148,19 @@ impl<J: Send, M: Send> Drop for Workers<J, M> {
         self.shared.begun.notify_all();
         drop(waiting);
         for thread in self.threads.drain(..) {
-            // SAFETY: it was started, and has not been joined.
+            // SAFETY: the thread was started, and has not been joined.
             unsafe { libc::pthread_join(thread, null_mut()) };
         }
     }
 }
 
-impl<J, M> Shared<J, M> {
-    fn lock(&self) -> MutexGuard<'_, Slots<J, M>> {
-        // What is in there is whole between any two statements.
+impl<J, R> Shared<J, R> {
+    fn lock(&self) -> MutexGuard<'_, Slots<J, R>> {
+        // The slots are consistent between any two statements, so a panic does no harm to them.
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a job, and takes it and its number; none at the end.
+    /// Waits for a job, and takes it with its number. `None` if the worker should end.
     fn take(&self) -> Option<(u64, J)> {
         let mut slots = self.lock();
         while !slots.stopped {
@@ -174,12 +176,14 @@ impl<J, M> Shared<J, M> {
         None
     }
 
-    fn put(&self, number: u64, made: thread::Result<M>) {
+    /// Puts the result of a job in its slot.
+    fn put(&self, number: u64, result: thread::Result<R>) {
         let mut slots = self.lock();
         let at = usize::try_from(number - slots.first).unwrap_or(usize::MAX);
-        // At the end there is nobody who would have it.
+        // After `drop` has taken the slots, nobody wants the result.
         if let Some(slot) = slots.queue.get_mut(at) {
-            *slot = Slot::Made(made);
+            debug_assert!(matches!(slot, Slot::Running));
+            *slot = Slot::Done(result);
         }
         self.is_ready.store(slots.is_ready(), Relaxed);
         drop(slots);
@@ -187,61 +191,61 @@ impl<J, M> Shared<J, M> {
     }
 }
 
-impl<J, M> Slots<J, M> {
+impl<J, R> Slots<J, R> {
     fn is_ready(&self) -> bool {
-        matches!(self.queue.front(), Some(Slot::Made(_)))
+        matches!(self.queue.front(), Some(Slot::Done(_)))
     }
 }
 
-/// What a panic says.
+/// The message of a panic.
 pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
     text.unwrap_or_else(|| "a panic without a message".to_owned())
 }
 
-/// What a thread does from its beginning to its end.
-extern "C" fn work<J: Send, M: Send>(shared: *mut c_void) -> *mut c_void {
-    // SAFETY: `start_thread` gave it to this thread.
-    let shared = unsafe { Arc::from_raw(shared.cast_const().cast::<Shared<J, M>>()) };
-    // SAFETY: it is a string that ends with a zero.
+/// The main function of a thread.
+extern "C" fn work<J: Send, R: Send>(shared: *mut c_void) -> *mut c_void {
+    // SAFETY: `start_thread` has passed this thread a reference count of these types.
+    let shared = unsafe { Arc::from_raw(shared.cast_const().cast::<Shared<J, R>>()) };
+    // SAFETY: the name ends with a zero.
     unsafe { libc::prctl(libc::PR_SET_NAME, NAME.as_ptr()) };
     while let Some((number, job)) = shared.take() {
-        let made = catch_unwind(AssertUnwindSafe(|| (shared.run)(job)));
-        shared.put(number, made);
+        let result = catch_unwind(AssertUnwindSafe(|| (shared.run)(job)));
+        shared.put(number, result);
     }
     null_mut()
 }
 
-fn start_thread<J: Send, M: Send>(shared: &Arc<Shared<J, M>>) -> Option<libc::pthread_t> {
-    let given = Arc::into_raw(shared.clone());
+fn start_thread<J: Send, R: Send>(shared: &Arc<Shared<J, R>>) -> Option<libc::pthread_t> {
+    let passed = Arc::into_raw(shared.clone());
     let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
     let mut thread = MaybeUninit::<libc::pthread_t>::uninit();
-    // SAFETY: both are filled before they are used, and the attributes are destroyed if they were
-    // initialized.
+    // SAFETY: attributes and thread are initialized before they are used, and the attributes are
+    // destroyed if they were initialized. `work` takes what is passed.
     let started = unsafe {
         libc::pthread_attr_init(attributes.as_mut_ptr()) == 0 && {
             libc::pthread_attr_setstacksize(attributes.as_mut_ptr(), STACK_BYTES);
             let code = libc::pthread_create(
                 thread.as_mut_ptr(),
                 attributes.as_ptr(),
-                work::<J, M>,
-                given.cast_mut().cast::<c_void>(),
+                work::<J, R>,
+                passed.cast_mut().cast::<c_void>(),
             );
             libc::pthread_attr_destroy(attributes.as_mut_ptr());
             code == 0
         }
     };
     if !started {
-        // SAFETY: there is no thread that has it.
-        drop(unsafe { Arc::from_raw(given) });
+        // SAFETY: no thread has taken the reference count that was passed.
+        drop(unsafe { Arc::from_raw(passed) });
         return None;
     }
-    // SAFETY: pthread_create has filled it.
+    // SAFETY: pthread_create has succeeded, and so has initialized it.
     Some(unsafe { thread.assume_init() })
 }
 
-/// All signals are blocked in this thread, and in those that it starts, until this is dropped.
+/// Blocks all signals in this thread, and in threads that it starts, until this is dropped.
 struct SignalsBlocked {
     before: libc::sigset_t,
 }
@@ -250,7 +254,7 @@ impl SignalsBlocked {
     fn new() -> Option<Self> {
         let mut all = MaybeUninit::<libc::sigset_t>::uninit();
         let mut before = MaybeUninit::<libc::sigset_t>::uninit();
-        // SAFETY: each is filled before it is used; that of a call that failed is not.
+        // SAFETY: each set is initialized before it is used; after a failed call it is not used.
         unsafe {
             libc::sigfillset(all.as_mut_ptr());
             let code = libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
@@ -261,7 +265,7 @@ impl SignalsBlocked {
 
 impl Drop for SignalsBlocked {
     fn drop(&mut self) {
-        // SAFETY: the set is that of this thread.
+        // SAFETY: the set is initialized: it is the earlier mask of this thread.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, null_mut()) };
     }
 }
@@ -274,9 +278,9 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn jobs_come_back_in_their_order() {
+    fn results_come_in_the_order_of_their_jobs() {
         let run = |n: u64| {
-            // Later ones are done first.
+            // Later jobs are done first.
             thread::sleep(Duration::from_millis(3 - n % 3));
             n * n
         };
@@ -312,31 +316,31 @@ mod tests {
     }
 
     #[test]
-    fn jobs_that_wait_are_dropped_at_the_end() {
+    fn waiting_jobs_are_dropped_at_the_end() {
         static RUN: AtomicUsize = AtomicUsize::new(0);
-        let run = |held: Arc<()>| {
+        let run = |job: Arc<()>| {
             thread::sleep(Duration::from_millis(50));
             RUN.fetch_add(1, Relaxed);
-            held
+            job
         };
-        let held = Arc::new(());
+        let job = Arc::new(());
         let mut workers = Workers::start(1, run).unwrap();
         for _ in 0..3 {
-            workers.begin(held.clone());
+            workers.begin(job.clone());
         }
-        while Arc::strong_count(&held) == 4
+        while Arc::strong_count(&job) == 4
             && workers.shared.lock().queue.iter().all(|slot| matches!(slot, Slot::Waiting(_)))
         {
             thread::yield_now();
         }
         drop(workers);
-        assert_eq!((RUN.load(Relaxed), Arc::strong_count(&held)), (1, 1));
+        assert_eq!((RUN.load(Relaxed), Arc::strong_count(&job)), (1, 1));
     }
 
-    /// How many of the signals that can be blocked are.
+    /// The number of blocked signals, of those that can be blocked.
     fn blocked() -> usize {
         let mut mask = MaybeUninit::<libc::sigset_t>::uninit();
-        // SAFETY: the set is filled before it is used.
+        // SAFETY: the set is initialized before it is used.
         unsafe {
             libc::pthread_sigmask(libc::SIG_SETMASK, null_mut(), mask.as_mut_ptr());
             (1..32).filter(|signal| libc::sigismember(mask.as_ptr(), *signal) == 1).count()
@@ -349,7 +353,7 @@ mod tests {
         let mut workers = Workers::start(2, |()| blocked()).unwrap();
         assert_eq!(blocked(), before);
         workers.begin(());
-        // SIGKILL and SIGSTOP can't be.
+        // SIGKILL and SIGSTOP can't be blocked.
         assert_eq!(workers.next().unwrap().unwrap(), 29);
     }
 }

@@ -11,7 +11,7 @@ use crate::connection::{Connection, stopped, stopping_error};
 use crate::engine::{self, Plan};
 use crate::planning::{CancelOnDrop, Planning};
 use crate::slots::StatementSlot;
-use crate::way::Way;
+use crate::tcp::TcpMonitor;
 
 /// Waits for a slot.
 pub(super) async fn acquire_slot(connection: &mut Connection) -> Result<StatementSlot, Stop> {
@@ -59,7 +59,7 @@ pub(super) async fn start(
     let shared = connection.shared.clone();
     let network = PeerNetwork {
         locality: connection.locality,
-        round_trip: connection.way.as_ref().and_then(Way::round_trip).unwrap_or_default(),
+        round_trip: connection.tcp.as_ref().and_then(TcpMonitor::round_trip).unwrap_or_default(),
         price_ns: connection.price_ns,
     };
     let (planning, timeout, query) = (Planning::new(), shared.plan_timeout, query.clone());

@@ -4,8 +4,9 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::task::Poll;
 
+use dray_chooser::Chooser;
 use dray_format::{Batch, DictionaryBudget, ErrorKind as FormatErrorKind};
-use dray_transfer::{Adaptive, Chunker, Failure, Sender, Settings, Times, produce};
+use dray_transfer::{Chunker, Failure, Sender, Settings, Times, produce};
 use dray_wire::{ErrorKind, ServerError};
 use futures::{FutureExt, StreamExt};
 use tokio::runtime::Handle;
@@ -19,7 +20,7 @@ pub(super) type Producers = JoinSet<Result<(), ServerError>>;
 /// How chunks are made, and where they go.
 pub(super) struct Output {
     pub(super) settings: Settings,
-    pub(super) adaptive: Option<Arc<Adaptive>>,
+    pub(super) chooser: Option<Arc<Chooser>>,
     pub(super) queue: Sender,
     pub(super) times: Arc<Times>,
 }
@@ -31,7 +32,7 @@ pub(super) async fn start_producers(
     plan: &Plan,
     output: Output,
 ) -> Result<Producers, ServerError> {
-    let Output { settings, adaptive, queue, times } = output;
+    let Output { settings, chooser, queue, times } = output;
     let mut producers = Producers::new();
     let streams = plan.execute()?;
     let runs_inline = streams.len() == 1 && plan.is_small();
@@ -40,8 +41,8 @@ pub(super) async fn start_producers(
     let room = Arc::new(DictionaryBudget::new(&settings.limits));
     for stream in streams {
         let mut chunker = Chunker::new(plan.schema.clone(), settings).keeping_tables(room.clone());
-        if let Some(adaptive) = &adaptive {
-            chunker = chunker.adapting(adaptive.clone());
+        if let Some(chooser) = &chooser {
+            chunker = chunker.with_chooser(chooser.clone());
         }
         let (queue, times) = (queue.clone(), times.clone());
         let batches = stream.flat_map(|batch| futures::stream::iter(to_batches(batch)));

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use dray_transfer::{Adaptive, Passage, Receiver};
+use dray_chooser::{Chooser, Delivery};
+use dray_transfer::Receiver;
 use dray_wire::{Encoded, ErrorKind, PriceSet, Report};
 
 use super::produce::Producers;
@@ -12,7 +13,7 @@ use super::stop::{Stop, check_event, check_producer};
 use crate::connection::{Connection, StallDetector, ns};
 use crate::engine::{self, Plan};
 use crate::socket::Outgoing;
-use crate::way::Way;
+use crate::tcp::TcpMonitor;
 
 /// From here on a result counts as large, and gets the congestion control for large results.
 pub(super) const LARGE_RESULT_BYTES: u64 = 256 << 10;
@@ -27,7 +28,7 @@ pub(super) struct ChunkWriter<'a> {
     connection: &'a mut Connection,
     plan: &'a Plan,
     producers: Producers,
-    adaptive: Option<Arc<Adaptive>>,
+    chooser: Option<Arc<Chooser>>,
     /// What encoding took so far, by column.
     encoded: Vec<Encoded>,
     /// Small frames that wait for the next write.
@@ -42,11 +43,11 @@ impl<'a> ChunkWriter<'a> {
         connection: &'a mut Connection,
         plan: &'a Plan,
         producers: Producers,
-        adaptive: Option<Arc<Adaptive>>,
+        chooser: Option<Arc<Chooser>>,
         out: Vec<u8>,
     ) -> Self {
         let encoded = vec![Encoded::default(); plan.schema.fields.len()];
-        Self { connection, plan, producers, adaptive, encoded, out, sent_bytes: 0, socket_ns: 0 }
+        Self { connection, plan, producers, chooser, encoded, out, sent_bytes: 0, socket_ns: 0 }
     }
 
     /// Sends all chunks, until the queue ends and all producers have finished.
@@ -60,8 +61,8 @@ impl<'a> ChunkWriter<'a> {
                 biased;
                 chunk = chunks.receive() => match chunk {
                     Some(queued) => {
-                        if let Some(adaptive) = &self.adaptive {
-                            adaptive.starved(waiting.elapsed());
+                        if let Some(chooser) = &self.chooser {
+                            chooser.starved(waiting.elapsed());
                         }
                         self.send(queued.chunk.clone()).await?;
                         waiting = Instant::now();
@@ -113,9 +114,9 @@ impl<'a> ChunkWriter<'a> {
         let started = Instant::now();
         self.sent_bytes += parts.iter().map(|part| part.len() as u64).sum::<u64>();
         if self.sent_bytes > LARGE_RESULT_BYTES
-            && let Some(way) = &mut self.connection.way
+            && let Some(tcp) = &mut self.connection.tcp
         {
-            way.expect_much();
+            tcp.expect_large_result();
         }
         let mut outgoing = Outgoing::default();
         outgoing.push(Bytes::from(std::mem::take(&mut self.out)));
@@ -130,10 +131,10 @@ impl<'a> ChunkWriter<'a> {
                 written = outgoing.write(socket) => {
                     let busy = started.elapsed();
                     self.socket_ns += ns(busy);
-                    if let Some(adaptive) = &self.adaptive {
-                        let passage = self.connection.way.as_mut().and_then(Way::passage);
-                        let whole = Passage { bytes, busy, ..Passage::default() };
-                        adaptive.sent(busy, passage.unwrap_or(whole));
+                    if let Some(chooser) = &self.chooser {
+                        let delivery = self.connection.tcp.as_mut().and_then(TcpMonitor::take_delivery);
+                        let whole = Delivery { bytes, busy, ..Delivery::default() };
+                        chooser.sent(busy, delivery.unwrap_or(whole));
                     }
                     return written.map_err(|_| Stop::Closed).and(stopped);
                 }
@@ -162,20 +163,20 @@ impl<'a> ChunkWriter<'a> {
 
     /// Records how the transfer went, and reports it to the client if there were several chunks.
     pub(super) fn report(&mut self) {
-        let Connection { session, shared, way, price_ns, .. } = &mut *self.connection;
-        if let Some(adaptive) = &self.adaptive {
-            *price_ns = Some(adaptive.price_ns());
-            if let Some(host) = way.as_ref().and_then(|way| way.host) {
-                shared.prices.set(host, adaptive.price_ns());
+        let Connection { session, shared, tcp, price_ns, .. } = &mut *self.connection;
+        if let Some(chooser) = &self.chooser {
+            *price_ns = Some(chooser.price_ns());
+            if let Some(host) = tcp.as_ref().and_then(|tcp| tcp.host) {
+                shared.prices.set(host, chooser.price_ns());
             }
-            shared.metrics.price_set(adaptive.price_ns());
+            shared.metrics.price_set(chooser.price_ns());
         }
         shared.metrics.encoded(&self.encoded);
         let (_, chunks) = session.sent();
         if chunks < 2 {
             return;
         }
-        let prices = self.adaptive.iter().flat_map(|adaptive| adaptive.history());
+        let prices = self.chooser.iter().flat_map(|chooser| chooser.history());
         // `as` saturates.
         let price = |(at, ns): (Duration, f64)| PriceSet {
             at_ms: u32::try_from(at.as_millis()).unwrap_or(u32::MAX),

@@ -6,7 +6,7 @@ use dray_wire::{Checksums, CompressionChoice, Query};
 
 use crate::admission::Admission;
 use crate::socket::PeerLocality;
-use crate::way;
+use dray_chooser::thread_cpu_time;
 
 /// Rows of a chunk, unless the client asks for another number.
 const CHUNK_ROWS: usize = 65_536;
@@ -44,7 +44,7 @@ pub(super) fn settings(
             Checksums::On => true,
             Checksums::Off => false,
         },
-        clock: Some(way::processor_time),
+        clock: Some(thread_cpu_time),
     }
 }
 

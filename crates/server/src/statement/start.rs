@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use dray_transfer::{Adaptive, Receiver, Settings, Times, queue};
+use dray_chooser::Chooser;
+use dray_transfer::{Receiver, Settings, Times, queue};
 use dray_wire::{CompressionChoice, Query, ServerError};
 use tokio::runtime::Handle;
 
@@ -17,13 +18,13 @@ use crate::socket::PeerLocality;
 
 /// The queue holds at least this much, so that small chunks don't starve the socket.
 const QUEUE_BYTES_MIN: u64 = 2 << 20;
-/// The queue of an adaptive transfer holds chunks for 50 ms at the current λ, within these bounds.
+/// The queue of an chooser transfer holds chunks for 50 ms at the current λ, within these bounds.
 /// More would delay λ, which is measured behind the queue; with less, a fast network would take a
 /// chunk before a thread switch could bring the next.
 const ADAPTIVE_QUEUE_NS: f64 = 50e6;
 const ADAPTIVE_QUEUE_BYTES_MIN: u32 = 2 << 20;
 const ADAPTIVE_QUEUE_BYTES_MAX: u32 = 16 << 20;
-/// The highest zstd level of an adaptive transfer. Higher ones take much more memory.
+/// The highest zstd level of an chooser transfer. Higher ones take much more memory.
 const ADAPTIVE_ZSTD_LEVEL_MAX: i32 = 19;
 
 /// What is known of the network between server and client.
@@ -31,7 +32,7 @@ const ADAPTIVE_ZSTD_LEVEL_MAX: i32 = 19;
 pub(super) struct PeerNetwork {
     pub(super) locality: PeerLocality,
     pub(super) round_trip: Duration,
-    /// λ at the end of the last adaptive transfer, in nanoseconds a byte.
+    /// λ at the end of the last chooser transfer, in nanoseconds a byte.
     pub(super) price_ns: Option<f64>,
 }
 
@@ -48,7 +49,7 @@ pub(super) struct StartedStatement {
 pub(super) struct Execution {
     pub(super) producers: Producers,
     pub(super) chunks: Receiver,
-    pub(super) adaptive: Option<Arc<Adaptive>>,
+    pub(super) chooser: Option<Arc<Chooser>>,
     pub(super) times: Arc<Times>,
     pub(super) memory: MemoryGrant,
 }
@@ -92,14 +93,14 @@ impl Starter<'_> {
         compression: CompressionChoice,
     ) -> Result<Execution, ServerError> {
         let price_ns =
-            network.price_ns.unwrap_or_else(|| Adaptive::price_guess_ns(network.round_trip));
-        let adaptive = (compression == CompressionChoice::Auto).then(|| {
+            network.price_ns.unwrap_or_else(|| Chooser::price_guess_ns(network.round_trip));
+        let chooser = (compression == CompressionChoice::Auto).then(|| {
             let round_trip = network.round_trip;
             let level_max = ADAPTIVE_ZSTD_LEVEL_MAX;
-            Arc::new(Adaptive::new(&plan.schema, price_ns, round_trip, level_max))
+            Arc::new(Chooser::new(&plan.schema, price_ns, round_trip, level_max))
         });
         let chunk_bytes_max = settings.limits.chunk_bytes_max;
-        let (bytes_max, chunks_min) = match adaptive {
+        let (bytes_max, chunks_min) = match chooser {
             // `as` saturates.
             Some(_) => (
                 ((ADAPTIVE_QUEUE_NS / price_ns) as u32)
@@ -125,8 +126,8 @@ impl Starter<'_> {
         let (sender, chunks) = queue(bytes_max, chunks_min, plan.threads() + 1);
         let times = Arc::new(Times::default());
         let output =
-            Output { settings, adaptive: adaptive.clone(), queue: sender, times: times.clone() };
+            Output { settings, chooser: chooser.clone(), queue: sender, times: times.clone() };
         let producers = start_producers(self.workers, plan, output).await?;
-        Ok(Execution { producers, chunks, adaptive, times, memory })
+        Ok(Execution { producers, chunks, chooser, times, memory })
     }
 }

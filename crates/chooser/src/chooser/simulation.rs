@@ -1,16 +1,18 @@
-//! λ and the columns' ways against a simulated source and line: chunks take a while to encode, wait
-//! in a queue and take a while on the way. Times are computed, nothing is measured.
+//! λ and the columns' candidates against a simulated source and network: chunks take time to
+//! encode, wait in a queue and take time on the network. Times are computed, nothing is measured.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use dray_format::{ColumnStats, Compression, Type};
 
-use crate::choice::{self, Column, WAYS_COUNT};
-use crate::price::{Passage, Price};
+use crate::candidate::{CANDIDATE_COUNT, CANDIDATES};
+use crate::column_costs::ColumnCosts;
+use crate::price::{Delivery, Price};
 
-/// What each way takes of two columns: nanoseconds and bytes a decoded byte. Numbers, and text.
-const COSTS: [[(f64, f64); WAYS_COUNT]; 2] = [
+/// The costs of each candidate for two columns, numbers and text: nanoseconds and sent bytes per
+/// decoded byte.
+const COSTS: [[(f64, f64); CANDIDATE_COUNT]; 2] = [
     [
         (0.02, 1.0),
         (0.2, 0.3),
@@ -33,46 +35,46 @@ const COSTS: [[(f64, f64); WAYS_COUNT]; 2] = [
     ],
 ];
 const COLUMN_BYTES: [f64; 2] = [4e6, 1.5e6];
-/// Of each, ways are probed on so many.
+/// The decoded bytes of a probe.
 const PROBED_BYTES: f64 = 64e3;
 const PRODUCERS: f64 = 2.0;
-/// Chunks that are made and not sent.
+/// The chunks in the queue.
 const QUEUED: usize = 3;
 
 /// A transfer in progress.
 struct Transfer {
     price: Price,
-    columns: [Column; 2],
+    columns: [ColumnCosts; 2],
     queue: VecDeque<f64>,
 }
 
-/// A thread that reads rows and sends chunks, each of which another thread makes while the rows of
+/// A thread that reads rows and sends chunks. Another thread encodes each chunk while the rows of
 /// the next one are read.
 struct Helped {
     transfer: Transfer,
     now: f64,
-    /// The bytes of the chunk that is being made, and when it is.
-    made: Option<(f64, f64)>,
-    /// When the line will have sent everything that the kernel has taken.
+    /// The bytes of the chunk that is being encoded, and when it is ready.
+    encoding: Option<(f64, f64)>,
+    /// When the network will have sent everything that the kernel has taken.
     sent: f64,
 }
 
 impl Helped {
     fn new(guess_ns: f64) -> Self {
-        Self { transfer: Transfer::new(guess_ns), now: 0.0, made: None, sent: 0.0 }
+        Self { transfer: Transfer::new(guess_ns), now: 0.0, encoding: None, sent: 0.0 }
     }
 
-    /// Reads the rows of a chunk, and sends the one before it; the nanoseconds that took. The
-    /// kernel has room for `buffered` bytes.
+    /// Reads the rows of a chunk, and sends the chunk before it. Returns the nanoseconds that this
+    /// took. The kernel buffers up to `buffered` bytes.
     fn step(&mut self, byte_ns: f64, read: f64, buffered: f64) -> f64 {
         let since = self.now;
         self.now += read;
-        let before = self.made.take();
+        let before = self.encoding.take();
         let ready = before.map_or(self.now, |(_, ready)| ready.max(self.now));
         let starved = ready - self.now;
         self.now = ready;
-        let (encode, bytes) = self.transfer.make();
-        self.made = Some((bytes, self.now + encode * PRODUCERS));
+        let (encode, bytes) = self.transfer.encode();
+        self.encoding = Some((bytes, self.now + encode * PRODUCERS));
         let Some((bytes, _)) = before else { return self.now - since };
         self.transfer.price.starved(nanos(starved));
         let busy_before = (self.sent - since).max(0.0).min(self.now - since);
@@ -80,16 +82,16 @@ impl Helped {
         self.sent = start + bytes * byte_ns;
         self.now = self.now.max(self.sent - buffered * byte_ns);
         let busy = busy_before + (self.now - start).max(0.0);
-        let passage =
-            Passage { bytes: (busy / byte_ns) as u64, busy: nanos(busy), held_up: Duration::ZERO };
-        self.transfer.price.sent(nanos(self.now - since - starved), passage);
+        let delivery =
+            Delivery { bytes: (busy / byte_ns) as u64, busy: nanos(busy), ..Delivery::default() };
+        self.transfer.price.sent(nanos(self.now - since - starved), delivery);
         self.now - since
     }
 }
 
-/// What so many bytes of a column take.
-fn written(column: usize, way: usize, decoded: f64) -> ColumnStats {
-    let (ns, share) = COSTS[column][way];
+/// What encoding `decoded` bytes of a column costs.
+fn written(column: usize, candidate: usize, decoded: f64) -> ColumnStats {
+    let (ns, share) = COSTS[column][candidate];
     ColumnStats {
         decoded_bytes: decoded as u64,
         bytes: (decoded * share) as u64,
@@ -98,34 +100,42 @@ fn written(column: usize, way: usize, decoded: f64) -> ColumnStats {
     }
 }
 
-/// How long a chunk of these ways takes to encode, by all producers together, and its bytes.
-fn chunk(ways: [usize; 2]) -> (f64, f64) {
+/// The nanoseconds that all producers together take to encode a chunk with these candidates, and
+/// its bytes.
+fn chunk(candidates: [usize; 2]) -> (f64, f64) {
     let mut sum = (0.0, 0.0);
-    for (column, way) in ways.into_iter().enumerate() {
-        let (ns, share) = COSTS[column][way];
+    for (column, candidate) in candidates.into_iter().enumerate() {
+        let (ns, share) = COSTS[column][candidate];
         sum.0 += ns * COLUMN_BYTES[column] / PRODUCERS;
         sum.1 += share * COLUMN_BYTES[column];
     }
     sum
 }
 
-/// The nanoseconds that a chunk takes with the best two ways, whatever they cost the processors, on
-/// a line where a byte takes `byte_ns`.
+/// The same for every pair of candidates.
+fn all_chunks() -> impl Iterator<Item = (f64, f64)> {
+    (0..CANDIDATE_COUNT)
+        .flat_map(|first| (0..CANDIDATE_COUNT).map(move |second| chunk([first, second])))
+}
+
+/// The nanoseconds that a chunk takes with the best pair of candidates, whatever processor time
+/// they need, on a network where a byte takes `byte_ns`.
 fn best(byte_ns: f64) -> f64 {
-    let all = (0..WAYS_COUNT * WAYS_COUNT).map(|i| chunk([i / WAYS_COUNT, i % WAYS_COUNT]));
-    all.map(|(encode, bytes)| encode.max(bytes * byte_ns)).fold(f64::INFINITY, f64::min)
+    all_chunks().map(|(encode, bytes)| encode.max(bytes * byte_ns)).fold(f64::INFINITY, f64::min)
 }
 
 impl Transfer {
     fn new(guess_ns: f64) -> Self {
-        let columns =
-            [Column::new(&Type::Int64, 0, WAYS_COUNT), Column::new(&Type::Utf8, 1, WAYS_COUNT)];
+        let columns = [
+            ColumnCosts::new(&Type::Int64, 0, CANDIDATE_COUNT),
+            ColumnCosts::new(&Type::Utf8, 1, CANDIDATE_COUNT),
+        ];
         Self { price: Price::new(guess_ns, Duration::ZERO), columns, queue: VecDeque::new() }
     }
 
-    /// Sends one chunk, and makes the next; the nanoseconds that took.
+    /// Sends one chunk and encodes the next. Returns the nanoseconds that this took.
     fn step(&mut self, byte_ns: f64, reader_share: f64) -> f64 {
-        let (encode, bytes) = self.make();
+        let (encode, bytes) = self.encode();
         self.queue.push_back(bytes);
         if self.queue.len() <= QUEUED {
             return 0.0;
@@ -133,39 +143,42 @@ impl Transfer {
         let sent = self.queue.pop_front().unwrap_or(bytes);
         let busy = sent * byte_ns;
         self.price.starved(nanos((encode - busy).max(0.0)));
-        let passage =
-            Passage { bytes: sent as u64, busy: nanos(busy), held_up: nanos(busy * reader_share) };
-        self.price.sent(nanos(busy), passage);
+        let delivery = Delivery {
+            bytes: sent as u64,
+            busy: nanos(busy),
+            receiver_limited: nanos(busy * reader_share),
+        };
+        self.price.sent(nanos(busy), delivery);
         busy.max(encode)
     }
 
-    /// The same by one thread, which makes each chunk, too. While it does, the kernel sends up to
+    /// The same by one thread, which encodes and sends. While it encodes, the kernel sends up to
     /// `buffered` bytes.
-    fn step_alone(&mut self, byte_ns: f64, buffered: f64) -> f64 {
-        let (encode, bytes) = self.make();
-        let made = encode * PRODUCERS;
-        let waited = bytes * byte_ns - made.min(bytes.min(buffered) * byte_ns);
-        self.price.sent_alone(bytes as u64, nanos(waited));
-        made + waited
+    fn step_inline(&mut self, byte_ns: f64, buffered: f64) -> f64 {
+        let (encode, bytes) = self.encode();
+        let encode = encode * PRODUCERS;
+        let waited = bytes * byte_ns - encode.min(bytes.min(buffered) * byte_ns);
+        self.price.sent_inline(bytes as u64, nanos(waited));
+        encode + waited
     }
 
-    /// Makes a chunk: how long all producers take for it, and its bytes.
-    fn make(&mut self) -> (f64, f64) {
-        let (price_ns, reader_share) = (self.price.plan(), self.price.reader_share());
+    /// Encodes a chunk. Returns the nanoseconds that all producers together took, and its bytes.
+    fn encode(&mut self) -> (f64, f64) {
+        let (price_ns, reader_share) = (self.price.begin_chunk(), self.price.reader_share());
         for (i, column) in self.columns.iter_mut().enumerate() {
-            while let Some(way) = column.unknown(price_ns, reader_share, 2) {
-                column.probed(way, &written(i, way, PROBED_BYTES));
+            while let Some(candidate) = column.to_probe(price_ns, reader_share, 2) {
+                column.record_probe(candidate, &written(i, candidate, PROBED_BYTES));
             }
         }
         let mut plain = COLUMN_BYTES.into_iter();
-        let ways = self
+        let candidates = self
             .columns
             .each_mut()
             .map(|column| column.choose(price_ns, reader_share, plain.next().unwrap()));
-        for (i, (column, way)) in self.columns.iter_mut().zip(ways).enumerate() {
-            column.record(way, &written(i, way, COLUMN_BYTES[i]));
+        for (i, (column, candidate)) in self.columns.iter_mut().zip(candidates).enumerate() {
+            column.record(candidate, &written(i, candidate, COLUMN_BYTES[i]));
         }
-        chunk(ways)
+        chunk(candidates)
     }
 }
 
@@ -174,7 +187,7 @@ fn nanos(ns: f64) -> Duration {
 }
 
 #[test]
-fn every_line_is_used_as_well_as_by_the_best_fixed_ways() {
+fn every_network_is_used_as_well_as_by_the_best_fixed_candidates() {
     // From 10 Gbit/s to 1 Mbit/s, from guesses far off.
     for byte_ns in [0.8, 2.0, 8.0, 20.0, 80.0, 200.0, 800.0, 8000.0] {
         for guess_ns in [0.05, 8.0, 500.0] {
@@ -191,17 +204,16 @@ fn every_line_is_used_as_well_as_by_the_best_fixed_ways() {
 }
 
 #[test]
-fn a_thread_with_help_uses_every_line_well() {
+fn a_thread_with_one_helper_uses_every_network_well() {
     for byte_ns in [0.8, 2.0, 8.0, 20.0, 80.0, 200.0, 800.0, 8000.0] {
-        // The kernel's room grows with what the line carries in a round trip.
+        // The kernel's buffer grows with the bandwidth-delay product.
         for (read, buffered_ns) in [(4e6, 20e6), (4e6, 200e6), (30e6, 20e6), (30e6, 200e6)] {
             let buffered = buffered_ns / byte_ns;
-            let all = (0..WAYS_COUNT * WAYS_COUNT).map(|i| chunk([i / WAYS_COUNT, i % WAYS_COUNT]));
             let took = |(encode, bytes): (f64, f64)| {
                 let waited = (bytes - buffered).max(bytes - read / byte_ns).max(0.0) * byte_ns;
                 (read + waited).max(encode * PRODUCERS)
             };
-            let best = all.map(took).fold(f64::INFINITY, f64::min);
+            let best = all_chunks().map(took).fold(f64::INFINITY, f64::min);
             for guess_ns in [0.05, 8.0, 500.0] {
                 let mut helped = Helped::new(guess_ns);
                 let mut spent: Vec<f64> =
@@ -217,20 +229,19 @@ fn a_thread_with_help_uses_every_line_well() {
 }
 
 #[test]
-fn one_thread_alone_uses_every_line_well() {
+fn one_thread_alone_uses_every_network_well() {
     for byte_ns in [0.8, 2.0, 8.0, 20.0, 80.0, 200.0, 800.0, 8000.0] {
         for guess_ns in [0.05, 8.0, 500.0] {
-            // A kernel that sends whole chunks meanwhile would be worth a higher price, which the
-            // thread can't see.
+            // When the kernel sends whole chunks meanwhile, a higher price would be better, but the
+            // thread can't see that.
             for (buffered, factor) in [(0.0, 1.1), (256e3, 1.25), (4e6, 1.5)] {
                 let mut transfer = Transfer::new(guess_ns);
                 let mut spent: Vec<f64> =
-                    (0..400).map(|_| transfer.step_alone(byte_ns, buffered)).collect();
+                    (0..400).map(|_| transfer.step_inline(byte_ns, buffered)).collect();
                 let settled: f64 = spent.split_off(50).iter().sum::<f64>() / 350.0;
-                let fixed = (0..WAYS_COUNT * WAYS_COUNT).map(|i| {
-                    let (encode, bytes) = chunk([i / WAYS_COUNT, i % WAYS_COUNT]);
-                    let made = encode * PRODUCERS;
-                    made + bytes * byte_ns - made.min(bytes.min(buffered) * byte_ns)
+                let fixed = all_chunks().map(|(encode, bytes)| {
+                    let encode = encode * PRODUCERS;
+                    encode + bytes * byte_ns - encode.min(bytes.min(buffered) * byte_ns)
                 });
                 let best = fixed.fold(f64::INFINITY, f64::min);
                 assert!(
@@ -243,7 +254,7 @@ fn one_thread_alone_uses_every_line_well() {
 }
 
 #[test]
-fn a_line_that_changes_is_followed_within_some_chunks() {
+fn a_change_of_the_network_is_followed_within_some_chunks() {
     let mut transfer = Transfer::new(50.0);
     for byte_ns in [53.0, 400.0, 53.0, 2.0, 53.0] {
         let spent: Vec<f64> = (0..60).map(|_| transfer.step(byte_ns, 0.0)).collect();
@@ -271,44 +282,39 @@ fn a_slow_reader_is_not_sent_smaller_chunks() {
 }
 
 #[test]
-fn where_encoding_uses_up_the_processors_a_byte_costs_what_it_takes_of_them() {
-    // The socket is never idle, and a byte takes 2 ns on the way; the threads that encode run for
-    // some of the time.
+fn where_encoding_uses_up_the_processors_a_byte_costs_its_processor_time() {
+    // The socket is never idle, and a byte takes 2 ns on the network. The encoding threads run for
+    // the share `ran` of the processors' time, in the share `took`.
     let settled = |ran: f64, took: f64| {
         let mut price = Price::new(8.0, Duration::ZERO);
         let processors =
             std::thread::available_parallelism().map_or(1.0, |count| count.get() as f64);
         for _ in 0..100 {
-            price.plan();
-            price.made(nanos(took * 20e6 * processors), nanos(ran * 20e6 * processors));
+            price.begin_chunk();
+            price.encoded(nanos(took * 20e6 * processors), nanos(ran * 20e6 * processors));
             price.starved(Duration::ZERO);
-            price.sent(
-                nanos(20e6),
-                Passage { bytes: 10_000_000, busy: nanos(20e6), held_up: Duration::ZERO },
-            );
+            let delivery = Delivery { bytes: 10_000_000, busy: nanos(20e6), ..Delivery::default() };
+            price.sent(nanos(20e6), delivery);
         }
         price.ns()
     };
     assert!((1.4..1.6).contains(&settled(0.5, 1.0)), "{}", settled(0.5, 1.0));
-    // They have all that they want, or others use the processors while they want little.
+    // The threads never wait, or they wait but need little.
     assert!(settled(0.5, 0.5) > 8.0, "{}", settled(0.5, 0.5));
     assert!(settled(0.05, 0.2) > 8.0, "{}", settled(0.05, 0.2));
 }
 
 #[test]
-fn the_first_chunk_of_a_column_goes_by_what_is_likely() {
+fn the_first_chunk_of_a_column_is_compressed_by_estimates() {
     let first = |data_type, price_ns, plain_bytes| {
-        choice::compression(Column::new(&data_type, 0, WAYS_COUNT).choose(
-            price_ns,
-            0.0,
-            plain_bytes,
-        ))
+        let mut column = ColumnCosts::new(&data_type, 0, CANDIDATE_COUNT);
+        CANDIDATES[column.choose(price_ns, 0.0, plain_bytes)].compression
     };
-    // Repeated strings gain much by zstd and nothing by symbols, free text about the same by both.
+    // zstd makes much of repeated strings and symbols nothing; of free text both make the same.
     assert_eq!(first(Type::Utf8, 80.0, 400e3), Compression::Zstd(1));
     assert_eq!(first(Type::Int64, 80.0, 65e3), Compression::Zstd(1));
     assert_eq!(first(Type::Utf8, 0.8, 400e3), Compression::Light);
-    // A hundred rows aren't worth a compressor's tables.
+    // A hundred rows don't pay for a compressor's tables.
     assert_eq!(first(Type::Utf8, 8.0, 1e3), Compression::Light);
     assert_eq!(first(Type::Int64, 8.0, 1e3), Compression::Light);
 }

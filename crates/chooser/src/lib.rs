@@ -1,0 +1,27 @@
+//! Chooses how each column of a chunk is compressed, and how many rows the chunk has.
+//!
+//! ```text
+//!   encoded columns ──▶ ColumnCosts: what each compression costs ──┐
+//!                                                                  ├──▶ compressions, rows
+//!   bytes sent ───────▶ Price: λ, what a byte on the network costs ┘
+//! ```
+//!
+//! [`Chooser`] holds both. Each column gets the compression with the least `encode_ns + λ · bytes`.
+//!
+//! The pipeline of the server (`dray-transfer`) and the PostgreSQL extension share this crate. It
+//! has no runtime and starts no threads. What it asks the kernel is in two modules: [`TcpInfo`] and
+//! [`thread_cpu_time`].
+
+#![deny(unsafe_code)]
+
+mod candidate;
+mod chooser;
+mod column_costs;
+mod cpu_time;
+mod price;
+mod tcp_info;
+
+pub use chooser::{Chooser, ColumnChoices};
+pub use cpu_time::thread_cpu_time;
+pub use price::Delivery;
+pub use tcp_info::{DeliveryMeter, TcpInfo};
