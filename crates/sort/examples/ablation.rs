@@ -44,33 +44,34 @@ use dray_sort::{KeyEncoder, Keys, Purpose, SortColumn};
 use tpchgen::generators::LineItemGenerator;
 use tpchgen_arrow::LineItemArrow;
 
-#[path = "../src/code.rs"]
-mod code;
-/// What the modules above and below need of the product's cursors.
+/// What `gather` needs of the product's cursors.
 mod cursor {
     pub(crate) type RowPlace = (u32, u32);
 }
-#[path = "../src/entry.rs"]
+#[path = "../src/key/entry.rs"]
 mod entry;
+#[path = "../src/run/entry_sort.rs"]
+mod entry_sort;
 #[path = "../src/error.rs"]
 mod error;
-#[path = "../src/gather.rs"]
+#[path = "../src/merge/gather.rs"]
 mod gather;
-/// What the modules above need of the product's options.
-mod options {
-    pub(crate) const SORT_PAGE_BYTES_MAX: usize = 16 << 20;
+/// The product's module of this name, as far as it is needed.
+mod key {
+    pub(crate) use crate::entry::Entry;
+    pub(crate) use crate::offset_value::{Code, first_difference, goes_on, word};
+    pub(crate) use crate::varying::Varying;
 }
-#[path = "../src/order.rs"]
-mod order;
-#[path = "../src/tree.rs"]
-mod tree;
-#[path = "../src/varying.rs"]
+#[path = "../src/merge/loser_tree.rs"]
+mod loser_tree;
+#[path = "../src/key/offset_value.rs"]
+mod offset_value;
+#[path = "../src/key/varying.rs"]
 mod varying;
 
-use code::Code;
-use entry::Entry;
 use gather::Batches;
-use tree::{LoserTree, Player};
+use key::{Code, Entry};
+use loser_tree::{LoserTree, Player};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -200,11 +201,11 @@ fn sorted_run(order: &Order, batches: &[Batch], first: usize, variant: Variant) 
         entries.sort_unstable_by(|a, b| order.compare(*a, *b));
         return coded(order, entries);
     }
-    entries.iter_mut().for_each(|entry| *entry = entry.with_word(code::word(order.key(*entry), 0)));
+    entries.iter_mut().for_each(|entry| *entry = entry.with_word(key::word(order.key(*entry), 0)));
     if variant == Variant::Radix {
         radix(&mut entries);
     }
-    order::sort(&mut entries, |entry| Some(order.key(entry)), None).unwrap();
+    entry_sort::sort(&mut entries, |entry| Some(order.key(entry)), None).unwrap();
     entries
 }
 
@@ -212,8 +213,8 @@ fn sorted_run(order: &Order, batches: &[Batch], first: usize, variant: Variant) 
 fn coded(order: &Order, entries: Vec<Entry>) -> Vec<Entry> {
     let before = [None].into_iter().chain(entries.iter().copied().map(Some));
     let code = |(before, entry): (Option<Entry>, &Entry)| {
-        let Some(before) = before else { return entry.coded(0, code::word(order.key(*entry), 0)) };
-        match code::first_difference(order.key(before), order.key(*entry), 0) {
+        let Some(before) = before else { return entry.coded(0, key::word(order.key(*entry), 0)) };
+        match key::first_difference(order.key(before), order.key(*entry), 0) {
             Some((depth, _, word)) => entry.coded(depth, word),
             None => entry.equal(),
         }
@@ -254,7 +255,7 @@ fn merged(order: &Order, runs: &[&[Entry]], with_codes: bool, out: &mut Vec<Entr
     let mut at = vec![0; runs.len()];
     let first = |run: &&[Entry]| match (run.first(), with_codes) {
         (None, _) => Code::END,
-        (Some(entry), true) => Code::new(0, code::word(order.key(*entry), 0)),
+        (Some(entry), true) => Code::new(0, key::word(order.key(*entry), 0)),
         (Some(_), false) => Code::EQUAL,
     };
     let codes: Vec<Code> = runs.iter().map(first).collect();
@@ -269,7 +270,7 @@ fn merged(order: &Order, runs: &[&[Entry]], with_codes: bool, out: &mut Vec<Entr
         }
         if a.code != Code::EQUAL
             && let Some((depth, word_a, word_b)) =
-                code::first_difference(order.key(of_a), order.key(of_b), a.code.depth() + 1)
+                key::first_difference(order.key(of_a), order.key(of_b), a.code.depth() + 1)
         {
             return Ok((word_a < word_b, Code::new(depth, word_a.max(word_b))));
         }

@@ -39,33 +39,17 @@
 
 #![forbid(unsafe_code)]
 
-mod block;
 mod by;
-mod code;
-mod cursor;
-mod cutoff;
-mod disk;
-mod entry;
+mod context;
 mod error;
-mod gather;
 mod key;
 mod memory;
 mod merge;
 mod options;
-mod order;
-mod pace;
-mod part;
-mod path;
-mod piece;
 mod run;
 mod size;
 mod sorted;
 mod sorter;
-mod spill;
-mod stock;
-mod tree;
-mod varying;
-mod workers;
 
 pub use by::By;
 pub use error::{Error, Result};

@@ -7,11 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use dray_page::{PAGE_BYTES, PAGE_BYTES_MIN};
 
 use crate::error::{Error, Result};
-use crate::key::SortColumn;
+use crate::key::{SORT_PAGE_BYTES_MAX, SortColumn};
 use crate::memory::Memory;
 
-/// Objects of a page, and so its bytes, are numbered by so many bits in an entry.
-pub(crate) const SORT_PAGE_BYTES_MAX: usize = 16 << 20;
 /// A budget has at least so many pages.
 pub(crate) const PAGES_MIN: usize = 16;
 

@@ -6,16 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use dray_format::Batch;
 
-use crate::cursor::Bounds;
+use crate::context::{Kept, Plan};
 use crate::error::{Error, Result};
-use crate::gather::slice;
 use crate::memory::Reservation;
-use crate::part::{BatchSize, Part};
-use crate::path::Sources;
-use crate::piece::{Kept, Piece};
-use crate::sorter::Plan;
-use crate::spill::Runs;
-use crate::workers::{BATCHES_A_PART, BATCHES_A_THREAD, Workers};
+use crate::merge::{
+    BATCHES_A_PART, BATCHES_A_THREAD, BatchSize, Bounds, Part, Runs, Sources, Workers, slice,
+};
+use crate::run::Piece;
 
 /// A batch of the result has at most this part of the memory, and so many bytes.
 const BATCH_SHARE: usize = 16;

@@ -7,17 +7,14 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use dray_format::{Batch, Schema};
 use dray_page::{HEADER_BYTES, Layout, Measured, PageBuilder};
 
-use crate::cutoff::Cutoff;
-use crate::disk::Spill;
+use crate::context::{Kept, Plan};
 use crate::error::{Error, Result};
-use crate::gather::is_table;
 use crate::key::{KeyEncoder, Purpose, SortColumn};
-use crate::memory::{Memory, Reservation};
-use crate::options::{Cancel, Distinct, Options};
-use crate::piece::{Kept, OpenPiece, Piece, ROW_BITS};
+use crate::memory::{Reservation, Stock};
+use crate::merge::{Runs, is_table};
+use crate::options::{Distinct, Options};
+use crate::run::{Cutoff, OpenPiece, Piece, ROW_BITS, Spill};
 use crate::sorted::Sorted;
-use crate::spill::Runs;
-use crate::stock::Stock;
 
 /// Pages that are reserved for writing a run: the one that is filled, the one that is written,
 /// their keys, and what is packed.
@@ -45,23 +42,6 @@ const SURPLUS_SHARE: usize = 8;
 const ATTEMPTS: usize = 100;
 /// The bytes of a page besides those of one object: its slot.
 const SLOT_BYTES: usize = 4;
-
-/// What all parts of a sort know.
-#[derive(Debug)]
-pub(crate) struct Plan {
-    pub layout: Arc<Layout>,
-    pub encoder: KeyEncoder,
-    pub page_bytes: usize,
-    /// So many bytes of rows are gathered at a time to be written, if they are kept as they came;
-    /// or those of a large one.
-    pub gathered_bytes: usize,
-    pub memory: Arc<dyn Memory>,
-    pub stock: Arc<Stock>,
-    pub fan_in_max: usize,
-    pub batch_rows: usize,
-    pub kept: Kept,
-    pub cancel: Cancel,
-}
 
 /// Sorts rows that come from any number of threads, in memory and on disk.
 ///

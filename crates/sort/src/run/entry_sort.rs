@@ -8,10 +8,8 @@
 
 use std::ops::Range;
 
-use crate::code::{goes_on, word};
-use crate::entry::Entry;
 use crate::error::{Error, Result};
-use crate::varying::Varying;
+use crate::key::{Entry, Varying, goes_on, word};
 
 /// Entries that share all words before `depth`.
 struct Group {
@@ -97,9 +95,7 @@ fn sort_by_word(entries: &mut [Entry]) {
 #[cfg(test)]
 mod tests {
     use super::sort;
-    use crate::code::{Code, word};
-    use crate::entry::Entry;
-    use crate::varying::Varying;
+    use crate::key::{Code, Entry, Varying, word};
 
     /// Sorts keys of one width, one behind the other, and holds their order and every code against
     /// those of whole keys.

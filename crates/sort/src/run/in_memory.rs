@@ -6,17 +6,12 @@ use std::sync::Arc;
 use dray_format::{Batch, Column};
 use dray_page::{Layout, Measured, Object, PageBuilder};
 
-use crate::block::{Block, BlockKeys, BlockRows, rows_before};
-use crate::code::word;
-use crate::cutoff::Cutoff;
-use crate::entry::{BLOCKS_END, Entry};
+use super::cutoff::Cutoff;
+use super::entry_sort;
+use crate::context::Kept;
 use crate::error::{Error, Result};
-use crate::gather::Batches;
-use crate::key::{KeyEncoder, Keys};
-use crate::memory::{Memory, Reservation};
-use crate::order;
-use crate::stock::Stock;
-use crate::varying::Varying;
+use crate::key::{BLOCKS_END, Entry, KeyEncoder, Keys, Varying, word};
+use crate::memory::{Block, BlockKeys, BlockRows, Memory, Reservation, Stock, rows_before};
 
 /// The rows of a batch have so many bits in a tag, and its number those before.
 pub(crate) const ROW_BITS: u32 = 31;
@@ -28,22 +23,6 @@ const COLUMN_BYTES: usize = 2 * size_of::<Column>() + 192;
 /// If only so small a part of the rows is kept, they are copied, so that the others' memory is
 /// free.
 const FEW: usize = 4;
-
-/// What is kept of sorted rows.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Kept {
-    /// Of rows with equal keys only the first.
-    pub distinct: bool,
-    /// So many rows at most.
-    pub limit: u64,
-}
-
-impl Kept {
-    /// Whether no row is dropped.
-    pub fn keeps_all(self) -> bool {
-        !self.distinct && self.limit == u64::MAX
-    }
-}
 
 /// Rows on their way to be sorted, in the order in which they came.
 #[derive(Debug)]
@@ -264,7 +243,7 @@ impl OpenPiece {
             let (block, row) = entry.place();
             self.blocks.get(block)?.keys.get(row)
         };
-        order::sort(&mut entries, key_of, varying.as_ref())?;
+        entry_sort::sort(&mut entries, key_of, varying.as_ref())?;
         if kept.distinct {
             entries.retain(|entry| !entry.is_equal());
         }
@@ -352,17 +331,8 @@ impl Piece {
         self.blocks.last().is_some_and(Block::is_kept)
     }
 
-    pub fn blocks(&self) -> usize {
-        self.blocks.len()
-    }
-
-    /// Adds its batches to others, if it has such.
-    pub fn list(&self, batches: &mut Batches) {
-        for block in &self.blocks {
-            if let BlockRows::Batch(batch, sizes) = &block.rows {
-                batches.push(batch, sizes);
-            }
-        }
+    pub fn blocks(&self) -> &[Block] {
+        &self.blocks
     }
 
     pub fn entries(&self) -> &[Entry] {

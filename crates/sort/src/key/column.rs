@@ -2,7 +2,7 @@
 
 use dray_format::{Column, Field, Type, Values};
 
-use super::{Purpose, SortColumn};
+use super::encoder::{Purpose, SortColumn};
 
 /// Before a value that is there, and before an item.
 const PRESENT: u8 = 1;

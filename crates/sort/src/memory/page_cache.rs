@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dray_page::Rooms;
 
-use crate::memory::{Memory, Reservation};
+use super::budget::{Memory, Reservation};
 
 /// Pages share slabs of so many bytes, if that is no larger part of the memory than this.
 /// Allocators put something of their own before a slab, and divide memory into powers of two, so

@@ -9,8 +9,8 @@
 //!              0      1    2      3          and meets all that it has to be compared with.
 //! ```
 
-use crate::code::Code;
 use crate::error::Result;
+use crate::key::Code;
 
 /// A source and its row's code against the row that won last.
 #[derive(Debug, Clone, Copy)]

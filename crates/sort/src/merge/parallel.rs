@@ -16,11 +16,11 @@ use std::thread::JoinHandle;
 
 use dray_format::Batch;
 
-use crate::cursor::Bounds;
+use super::cursor::Bounds;
+use super::output::{BatchSize, Part};
+use super::sources::Sources;
+use crate::context::Plan;
 use crate::error::{Error, Result};
-use crate::part::{BatchSize, Part};
-use crate::path::Sources;
-use crate::sorter::Plan;
 
 /// A part has about so many batches, and its queue as many.
 pub(crate) const BATCHES_A_PART: usize = 2;

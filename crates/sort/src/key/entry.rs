@@ -11,8 +11,10 @@
 //! and in the order of the rows where these are equal. After it word and depth are those of the
 //! code against the entry before.
 
-use crate::code::Code;
-use crate::options::SORT_PAGE_BYTES_MAX;
+use super::offset_value::Code;
+
+/// Objects of a page, and so its bytes, are numbered by so many bits in an entry.
+pub(crate) const SORT_PAGE_BYTES_MAX: usize = 16 << 20;
 
 const DEPTH_BITS: u32 = 16;
 const ROW_BITS: u32 = 21;

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use dray_format::Batch;
 use dray_page::ColumnsBuilder;
 
-use crate::cursor::{Bounds, RowPlace};
+use super::cursor::{Bounds, RowPlace};
+use super::gather::Batches;
+use super::merger::Merge;
+use super::sources::Sources;
+use crate::context::Plan;
 use crate::error::{Error, Result};
-use crate::gather::Batches;
-use crate::merge::Merge;
-use crate::path::Sources;
 use crate::run::{RowObject, read_page};
-use crate::sorter::Plan;
 
 /// So many rows are merged before they become columns.
 const PENDING_MAX: usize = 1024;

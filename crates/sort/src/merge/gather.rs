@@ -18,7 +18,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use dray_format::{Batch, Bitmap, Column, Schema, Type, Values, copy_few};
 
-use crate::cursor::RowPlace;
+use super::cursor::RowPlace;
 use crate::error::{Error, Result};
 
 /// A decimal of 128 bits.

@@ -9,9 +9,9 @@ use std::time::Instant;
 
 use lz4_flex::block;
 
+use super::compression::Pace;
 use crate::error::{Error, Result};
 use crate::options::{SpillCompression, SpillSpace};
-use crate::pace::Pace;
 
 /// So many runs share a file, since a process may not have many open.
 const RUNS_A_FILE: usize = 8;

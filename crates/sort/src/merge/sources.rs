@@ -8,13 +8,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::cursor::{Bounds, Chain, Cursor, End, PieceCursor, RunCursor};
-use crate::cutoff::cut;
+use super::cursor::{Bounds, Chain, Cursor, PieceCursor, RunCursor};
+use super::gather::Batches;
+use crate::context::Plan;
 use crate::error::{Error, Result};
-use crate::gather::Batches;
-use crate::piece::Piece;
-use crate::run::Run;
-use crate::sorter::Plan;
+use crate::memory::BlockRows;
+use crate::run::{End, Piece, Run, cut};
 
 /// So many samples of pieces are taken for each part.
 const SAMPLES_A_PART: usize = 64;
@@ -36,12 +35,16 @@ impl Sources {
         let first_block = |piece: &Arc<Piece>| {
             let first = blocks;
             // Each has a key or two, so memory is short before the numbers are.
-            blocks += piece.blocks() as u32;
+            blocks += piece.blocks().len() as u32;
             first
         };
         let first_blocks = pieces.iter().map(first_block).collect();
         let mut batches = Batches::default();
-        pieces.iter().for_each(|piece| piece.list(&mut batches));
+        for block in pieces.iter().flat_map(|piece| piece.blocks()) {
+            if let BlockRows::Batch(batch, sizes) = &block.rows {
+                batches.push(batch, sizes);
+            }
+        }
         let batches = (!batches.is_empty()).then(|| Arc::new(batches));
         Self { pieces, first_blocks, batches, runs }
     }

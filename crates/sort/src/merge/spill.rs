@@ -2,17 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::cursor::{Bounds, RowPlace};
-use crate::cutoff::Cutoff;
-use crate::disk::Spill;
+use super::cursor::{Bounds, RowPlace};
+use super::gather::Batches;
+use super::merger::Merge;
+use super::sources::Sources;
+use crate::context::{Kept, Plan};
 use crate::error::{Error, Result};
-use crate::gather::Batches;
 use crate::memory::Reservation;
-use crate::merge::Merge;
-use crate::path::Sources;
-use crate::piece::{Kept, Piece};
-use crate::run::{RowObject, Run, RunWriter};
-use crate::sorter::Plan;
+use crate::run::{Cutoff, Piece, RowObject, Run, RunWriter, Spill};
 
 /// So many rows are merged before they are copied.
 const PENDING_MAX: usize = 1024;

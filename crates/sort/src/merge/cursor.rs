@@ -4,14 +4,11 @@ use std::sync::Arc;
 
 use dray_page::{Layout, Rooms};
 
-use crate::code::{Code, word};
-use crate::cutoff::cut;
-use crate::entry::Entry;
+use crate::context::Plan;
 use crate::error::{Error, Result};
+use crate::key::{Code, Entry, word};
 use crate::options::Cancel;
-use crate::piece::Piece;
-use crate::run::{RowObject, Run, RunBlock};
-use crate::sorter::Plan;
+use crate::run::{End, Piece, RowObject, Run, RunBlock};
 
 /// A block of a source, counted over all pieces, and a row in it.
 pub(crate) type RowPlace = (u32, u32);
@@ -31,26 +28,6 @@ pub(crate) type Chain = Vec<Cursor>;
 pub(crate) struct Bounds {
     pub from: Option<Arc<[u8]>>,
     pub until: Option<Arc<[u8]>>,
-}
-
-/// The first or last row of a source.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct End<'a> {
-    /// Its key, or the beginning of it.
-    pub key: &'a [u8],
-    pub is_whole: bool,
-    /// Where it was in the input.
-    pub tag: u64,
-}
-
-impl End<'_> {
-    /// Whether this row is known to come before the other one.
-    pub fn is_before(&self, other: &Self) -> bool {
-        if self.is_whole && other.is_whole {
-            return (self.key, self.tag) < (other.key, other.tag);
-        }
-        cut(self.key) < cut(other.key)
-    }
 }
 
 /// What comes after a row.

@@ -1,0 +1,418 @@
+//! Runs on disk: sorted rows as pages, each with the keys and tags of its rows.
+//!
+//! ```text
+//! ┌──────────┬──────┬──────┬──────┬──────────┬──────┬─ ─
+//! │ page     │ keys │ tags │ ends │ page     │ keys │         in files without names
+//! └──────────┴──────┴──────┴──────┴──────────┴──────┴─ ─
+//! ```
+//!
+//! A page is written as it is, with its checksum. Where blocks lie and the checksum of what belongs
+//! to the page is kept in memory. Keys are written because making them again would need the columns
+//! that the rows have no more.
+//!
+//! A large page, that of a row which fits no other, is read when its row is wanted, and stays where
+//! it is when runs are merged to a longer one. So a merge of many runs of very wide rows takes the
+//! memory of one of them, and each is written once.
+
+use std::sync::Arc;
+
+use dray_format::{Batch, crc32c};
+use dray_page::{Layout, Object, PageBuilder, Rooms, VerifiedPage};
+
+use super::cutoff::{BOUND_BYTES, cut};
+use super::spill_file::{Disk, SpillFile, Stored};
+use crate::context::Plan;
+use crate::error::{Error, Result};
+use crate::memory::BlockKeys;
+
+/// A run under construction.
+pub(crate) struct RunWriter {
+    disk: Arc<Disk>,
+    file: Arc<SpillFile>,
+    page_bytes: usize,
+    builder: PageBuilder,
+    run: Run,
+    keys: BlockKeys,
+    tags: Vec<u8>,
+    /// Memory to pack in.
+    packed: Vec<u8>,
+}
+
+impl RunWriter {
+    /// Begins a run, or a part of one: several may be written to a file side by side.
+    pub fn new(disk: Arc<Disk>, file: Arc<SpillFile>, plan: &Plan) -> Result<Self> {
+        let key_width = plan.encoder.width();
+        Ok(Self {
+            disk,
+            file,
+            page_bytes: plan.page_bytes,
+            builder: PageBuilder::within(plan.layout.clone(), plan.stock.rooms(), true)?,
+            run: Run {
+                key_width,
+                blocks: Vec::new(),
+                last: Box::default(),
+                tags: [0; 2],
+                rows: 0,
+                block_bytes_max: 0,
+                passing_bytes_max: 0,
+            },
+            keys: BlockKeys::new(key_width),
+            tags: Vec::new(),
+            packed: Vec::new(),
+        })
+    }
+
+    /// Appends a row that is not less than the one before.
+    pub fn push(&mut self, object: Object<'_>, key: &[u8], tag: u64) -> Result<()> {
+        // Keys may be larger than their rows, of which a missing list of a fixed size takes
+        // nothing; a block is not to be larger for that.
+        if self.keys.bytes() + self.tags.len() + key.len() > self.page_bytes {
+            self.close_page()?;
+        }
+        self.builder.copy(object)?;
+        while let Some(page) = self.builder.pop() {
+            self.write(&page)?;
+        }
+        self.put_key(key, tag)
+    }
+
+    /// Appends a row whose page is on disk, and stays there.
+    pub fn push_late(&mut self, page: &Stored, key: &[u8], tag: u64) -> Result<()> {
+        self.close_page()?;
+        self.put_key(key, tag)?;
+        self.end_block(page.clone(), 1, true)
+    }
+
+    /// Appends the rows of a batch, none of which is less than the one before, with the key and the
+    /// tag of each.
+    pub fn append<'k>(
+        &mut self,
+        batch: &Batch,
+        key: impl Fn(usize) -> Result<(&'k [u8], u64)>,
+    ) -> Result<()> {
+        let measured = self.builder.measure(batch)?;
+        let mut from = 0;
+        while from < batch.rows {
+            let mut bytes = self.keys.bytes() + self.tags.len();
+            let mut count = 0;
+            for row in from..batch.rows {
+                bytes += key(row)?.0.len() + size_of::<u64>();
+                if bytes > self.page_bytes {
+                    break;
+                }
+                count += 1;
+            }
+            if count == 0 {
+                self.close_page()?;
+                count = 1;
+            }
+            self.builder.append_rows(&measured, from..from + count)?;
+            let mut rows = from..from + count;
+            while let Some(page) = self.builder.pop() {
+                // Those that it has and that have no keys yet.
+                for row in rows.by_ref().take(page.len().saturating_sub(self.keys.len())) {
+                    let (key, tag) = key(row)?;
+                    self.put_key(key, tag)?;
+                }
+                self.write(&page)?;
+            }
+            for row in rows {
+                let (key, tag) = key(row)?;
+                self.put_key(key, tag)?;
+            }
+            from += count;
+        }
+        Ok(())
+    }
+
+    fn put_key(&mut self, key: &[u8], tag: u64) -> Result<()> {
+        self.tags.extend_from_slice(&tag.to_le_bytes());
+        self.keys.push(key)
+    }
+
+    pub fn finish(mut self) -> Result<Run> {
+        self.close_page()?;
+        if self.keys.len() > 0 {
+            return Err(Error::Internal(format!(
+                "{} keys belong to no page of a run",
+                self.keys.len()
+            )));
+        }
+        Ok(self.run)
+    }
+
+    fn close_page(&mut self) -> Result<()> {
+        self.builder.finish().iter().try_for_each(|page| self.write(page))
+    }
+
+    fn write(&mut self, page: &VerifiedPage) -> Result<()> {
+        let is_late = page.header().large;
+        let file = if is_late { self.disk.large()? } else { self.file.clone() };
+        let stored = self.disk.write(&file, &self.disk.pages, page.bytes(), &mut self.packed)?;
+        self.end_block(stored, page.len(), is_late)
+    }
+
+    fn end_block(&mut self, page: Stored, rows: usize, is_late: bool) -> Result<()> {
+        let tags = self.tags.as_chunks().0;
+        let found = (self.keys.get(0), self.keys.get(rows.wrapping_sub(1)), tags);
+        let (Some(first), Some(last), [first_tag, ..]) = found else {
+            return Err(Error::missing("the first or the last key of a page"));
+        };
+        if self.keys.len() != rows || tags.len() != rows {
+            let (keys, tags) = (self.keys.len(), tags.len());
+            return Err(Error::Internal(format!(
+                "a page of {rows} rows has {keys} keys and {tags} tags"
+            )));
+        }
+        let [first_tag, last_tag] =
+            [first_tag, &tags[rows - 1]].map(|tag| u64::from_le_bytes(*tag));
+        let (keys, ends) = self.keys.parts();
+        let beside = [keys, &self.tags, &ends].concat();
+        let block = BlockMeta {
+            bound: cut(first).into(),
+            page,
+            is_late,
+            rows,
+            key_bytes: keys.len(),
+            beside: self.disk.write(&self.file, &self.disk.keys, &beside, &mut self.packed)?,
+            checksum: crc32c(0, &beside),
+        };
+        self.run.tags = [if self.run.rows > 0 { self.run.tags[0] } else { first_tag }, last_tag];
+        self.run.rows += rows as u64;
+        self.run.last = cut(last).into();
+        self.run.block_bytes_max = self.run.block_bytes_max.max(block.bytes());
+        self.run.passing_bytes_max = self.run.passing_bytes_max.max(block.passing_bytes());
+        self.run.blocks.push(block);
+        self.keys = BlockKeys::new(self.run.key_width);
+        self.tags.clear();
+        Ok(())
+    }
+}
+
+/// Sorted rows on disk.
+#[derive(Debug)]
+pub(crate) struct Run {
+    key_width: Option<usize>,
+    blocks: Vec<BlockMeta>,
+    /// The beginning of the last row's key, and the tags of the first and the last one.
+    last: Box<[u8]>,
+    tags: [u64; 2],
+    rows: u64,
+    block_bytes_max: usize,
+    passing_bytes_max: usize,
+}
+
+#[derive(Debug)]
+struct BlockMeta {
+    /// The beginning of its first key: it tells blocks apart well enough to divide a merge.
+    bound: Box<[u8]>,
+    page: Stored,
+    /// Whether the page is read only when its one row is wanted.
+    is_late: bool,
+    rows: usize,
+    key_bytes: usize,
+    /// Keys, tags and ends.
+    beside: Stored,
+    checksum: u32,
+}
+
+impl BlockMeta {
+    fn tags_bytes(&self) -> usize {
+        self.rows * size_of::<u64>()
+    }
+
+    /// The memory that it takes until the next one is read. Ends are there twice for a moment.
+    fn bytes(&self) -> usize {
+        let page_bytes = if self.is_late { 0 } else { self.page.bytes() };
+        page_bytes + 2 * self.beside.bytes() - self.key_bytes
+    }
+
+    /// The memory that it takes for a moment.
+    fn passing_bytes(&self) -> usize {
+        let page_bytes = if self.is_late { self.page.bytes() } else { 0 };
+        (page_bytes + self.page.packed_bytes()).max(self.beside.packed_bytes())
+    }
+}
+
+impl Run {
+    /// One run of two, of which the second one's rows are not less than the first one's.
+    pub fn followed_by(mut self, next: Self) -> Self {
+        if next.rows > 0 {
+            let first = if self.rows > 0 { self.tags } else { next.tags };
+            (self.last, self.tags) = (next.last, [first[0], next.tags[1]]);
+        }
+        self.blocks.extend(next.blocks);
+        self.rows += next.rows;
+        self.block_bytes_max = self.block_bytes_max.max(next.block_bytes_max);
+        self.passing_bytes_max = self.passing_bytes_max.max(next.passing_bytes_max);
+        self
+    }
+
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    pub fn blocks(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// How many blocks begin with a key that is less than `bound`, which is cut as the bounds of
+    /// blocks are.
+    pub fn blocks_before(&self, bound: &[u8]) -> usize {
+        self.blocks.partition_point(|block| *block.bound < *bound)
+    }
+
+    /// The bounds of the blocks, and how many rows each has.
+    pub fn bounds(&self) -> impl Iterator<Item = (&[u8], usize)> {
+        self.blocks.iter().map(|block| (&*block.bound, block.rows))
+    }
+
+    /// The first and the last row, if there are any.
+    pub fn ends(&self) -> Option<[End<'_>; 2]> {
+        let first = &*self.blocks.first()?.bound;
+        let ends = [(first, self.tags[0]), (&*self.last, self.tags[1])];
+        Some(ends.map(|(key, tag)| End { key, tag, is_whole: key.len() < BOUND_BYTES }))
+    }
+
+    /// Beginnings of keys, and how many rows more than those before are not greater.
+    pub fn samples(&self) -> impl Iterator<Item = (&[u8], usize)> {
+        let ends = self.blocks.iter().skip(1).map(|block| &*block.bound).chain([&*self.last]);
+        ends.zip(&self.blocks).map(|(end, block)| (end, block.rows))
+    }
+
+    /// The memory that its largest block takes.
+    pub fn block_bytes_max(&self) -> usize {
+        self.block_bytes_max
+    }
+
+    /// The memory that reading a block, or a late page, takes for a moment; of all the runs that a
+    /// thread merges, one does so at a time.
+    pub fn passing_bytes_max(&self) -> usize {
+        self.passing_bytes_max
+    }
+
+    /// Has the system begin to read a block that is wanted next.
+    pub fn read_ahead(&self, number: usize) {
+        if let Some(block) = self.blocks.get(number) {
+            block.beside.read_ahead();
+            if !block.is_late {
+                block.page.read_ahead();
+            }
+        }
+    }
+
+    /// Reads a block.
+    pub fn read(
+        &self,
+        layout: &Arc<Layout>,
+        rooms: &Arc<Rooms>,
+        number: usize,
+    ) -> Result<RunBlock> {
+        let block = self.blocks.get(number).ok_or_else(|| Error::missing("a block of a run"))?;
+        let page = match block.is_late {
+            true => BlockPage::Late(block.page.clone()),
+            false => BlockPage::Here(read_page(&block.page, layout, rooms, block.rows)?),
+        };
+        let mut keys = vec![0; block.beside.bytes()];
+        block.beside.read(&mut keys)?;
+        let found = crc32c(0, &keys);
+        if found != block.checksum {
+            let expected = block.checksum;
+            return Err(Error::Damaged(format!(
+                "keys have the checksum {found:08x}, expected {expected:08x}"
+            )));
+        }
+        let mut tags = keys.split_off(block.key_bytes);
+        let ends = tags.split_off(block.tags_bytes());
+        let keys = BlockKeys::from_parts(self.key_width, block.rows, &ends, keys)?;
+        Ok(RunBlock { page, keys, tags })
+    }
+}
+
+/// The first or last row of a source.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct End<'a> {
+    /// Its key, or the beginning of it.
+    pub key: &'a [u8],
+    pub is_whole: bool,
+    /// Where it was in the input.
+    pub tag: u64,
+}
+
+impl End<'_> {
+    /// Whether this row is known to come before the other one.
+    pub fn is_before(&self, other: &Self) -> bool {
+        if self.is_whole && other.is_whole {
+            return (self.key, self.tag) < (other.key, other.tag);
+        }
+        cut(self.key) < cut(other.key)
+    }
+}
+
+/// Reads a page of so many rows, and verifies it.
+pub(crate) fn read_page(
+    page: &Stored,
+    layout: &Arc<Layout>,
+    rooms: &Arc<Rooms>,
+    rows: usize,
+) -> Result<VerifiedPage> {
+    let bytes = if page.bytes() == rooms.page_bytes() {
+        rooms.fill(|bytes| page.read(bytes))?
+    } else {
+        let mut bytes = vec![0; page.bytes()];
+        page.read(&mut bytes)?;
+        bytes.into()
+    };
+    let page = VerifiedPage::verify(layout, bytes)?;
+    if page.len() != rows {
+        return Err(Error::Damaged(format!("a page has {} rows, expected {rows}", page.len())));
+    }
+    Ok(page)
+}
+
+/// A block of a run, and its rows' tags.
+#[derive(Debug)]
+pub(crate) struct RunBlock {
+    page: BlockPage,
+    pub keys: BlockKeys,
+    tags: Vec<u8>,
+}
+
+#[derive(Debug)]
+enum BlockPage {
+    Here(VerifiedPage),
+    /// On disk until its row is wanted.
+    Late(Stored),
+}
+
+/// Where the object of a row is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum RowObject<'a> {
+    Here(Object<'a>),
+    /// Alone in a page on disk.
+    Late(&'a Stored),
+}
+
+impl RunBlock {
+    /// How many rows have keys less than this; none if there is no bound.
+    pub fn rows_before(&self, bound: &Option<Arc<[u8]>>) -> Result<usize> {
+        bound.as_deref().map_or(Ok(0), |bound| self.keys.rows_before(bound))
+    }
+
+    /// How many rows have keys less than this; all if there is no bound.
+    pub fn rows_until(&self, bound: &Option<Arc<[u8]>>) -> Result<usize> {
+        bound.as_deref().map_or(Ok(self.keys.len()), |bound| self.keys.rows_before(bound))
+    }
+
+    #[inline]
+    pub fn object(&self, row: usize) -> Option<RowObject<'_>> {
+        match &self.page {
+            BlockPage::Here(page) => page.object(row).map(RowObject::Here),
+            BlockPage::Late(page) => Some(RowObject::Late(page)),
+        }
+    }
+
+    pub fn tag(&self, row: usize) -> Option<u64> {
+        self.tags.as_chunks().0.get(row).map(|tag| u64::from_le_bytes(*tag))
+    }
+}
