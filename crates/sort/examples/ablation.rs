@@ -44,10 +44,6 @@ use dray_sort::{KeyEncoder, Keys, Purpose, SortColumn};
 use tpchgen::generators::LineItemGenerator;
 use tpchgen_arrow::LineItemArrow;
 
-/// What `gather` needs of the product's cursors.
-mod cursor {
-    pub(crate) type RowPlace = (u32, u32);
-}
 #[path = "../src/key/entry.rs"]
 mod entry;
 #[path = "../src/run/entry_sort.rs"]
@@ -59,15 +55,22 @@ mod gather;
 /// The product's module of this name, as far as it is needed.
 mod key {
     pub(crate) use crate::entry::Entry;
-    pub(crate) use crate::offset_value::{Code, first_difference, goes_on, word};
+    pub(crate) use crate::offset_value::Code;
     pub(crate) use crate::varying::Varying;
+    pub(crate) use crate::word::{first_difference, goes_on, word};
 }
 #[path = "../src/merge/loser_tree.rs"]
 mod loser_tree;
+/// The product's module of this name, as far as it is needed.
+mod memory {
+    pub(crate) type RowPlace = (u32, u32);
+}
 #[path = "../src/key/offset_value.rs"]
 mod offset_value;
 #[path = "../src/key/varying.rs"]
 mod varying;
+#[path = "../src/key/word.rs"]
+mod word;
 
 use gather::Batches;
 use key::{Code, Entry};

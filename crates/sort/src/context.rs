@@ -4,9 +4,13 @@ use std::sync::Arc;
 
 use dray_page::Layout;
 
+use crate::cancel::Cancel;
 use crate::key::KeyEncoder;
 use crate::memory::{Memory, Stock};
-use crate::options::Cancel;
+
+/// Pages that are reserved for writing a run: the one that is filled, the one that is written,
+/// their keys, and what is packed.
+const RESERVED_PAGES: usize = 5;
 
 /// What all parts of a sort know.
 #[derive(Debug)]
@@ -39,4 +43,10 @@ impl Kept {
     pub fn keeps_all(self) -> bool {
         !self.distinct && self.limit == u64::MAX
     }
+}
+
+/// What a thread takes that writes a run of such pages.
+pub(crate) fn writing_bytes(page_bytes: usize, gathered_bytes: usize) -> usize {
+    let gathered = if gathered_bytes > 0 { gathered_bytes.max(page_bytes) } else { 0 };
+    RESERVED_PAGES * page_bytes + gathered
 }

@@ -40,6 +40,7 @@
 #![forbid(unsafe_code)]
 
 mod by;
+mod cancel;
 mod context;
 mod error;
 mod key;
@@ -50,12 +51,16 @@ mod run;
 mod size;
 mod sorted;
 mod sorter;
+mod state;
+mod writer;
 
 pub use by::By;
+pub use cancel::Cancel;
 pub use error::{Error, Result};
 pub use key::{KeyEncoder, Keys, Purpose, SortColumn};
 pub use memory::{Budget, Memory, memory_bytes_default};
-pub use options::{Cancel, Distinct, Options, SpillCompression, SpillSpace};
+pub use options::{Distinct, Options, SpillCompression, SpillSpace};
 pub use size::Size;
 pub use sorted::Sorted;
-pub use sorter::{Progress, Sorter, Writer};
+pub use sorter::{Progress, Sorter};
+pub use writer::Writer;

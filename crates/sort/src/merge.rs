@@ -3,13 +3,13 @@
 mod cursor;
 mod gather;
 mod loser_tree;
+mod merge_path;
 mod merger;
 mod output;
 mod parallel;
 mod sources;
 mod spill;
 
-pub(crate) use self::cursor::Bounds;
 pub(crate) use self::gather::{is_table, slice};
 pub(crate) use self::output::{BatchSize, Part};
 pub(crate) use self::parallel::{BATCHES_A_PART, BATCHES_A_THREAD, Workers};

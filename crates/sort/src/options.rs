@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use dray_page::{PAGE_BYTES, PAGE_BYTES_MIN};
 
+use crate::cancel::Cancel;
 use crate::error::{Error, Result};
 use crate::key::{SORT_PAGE_BYTES_MAX, SortColumn};
 use crate::memory::Memory;
@@ -35,21 +36,6 @@ pub enum SpillCompression {
     Lz4,
     /// Not at all.
     None,
-}
-
-/// Tells a sort to stop, from any thread.
-#[derive(Debug, Clone, Default)]
-pub struct Cancel(Arc<AtomicBool>);
-
-impl Cancel {
-    /// Lets every call to the sort fail from now on, those that run included.
-    pub fn cancel(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    pub(crate) fn check(&self) -> Result<()> {
-        if self.0.load(Ordering::Relaxed) { Err(Error::Cancelled) } else { Ok(()) }
-    }
 }
 
 /// Room on disk for the files of one sort, or of several at a time.

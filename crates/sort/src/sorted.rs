@@ -8,9 +8,10 @@ use dray_format::Batch;
 
 use crate::context::{Kept, Plan};
 use crate::error::{Error, Result};
+use crate::key::Bounds;
 use crate::memory::Reservation;
 use crate::merge::{
-    BATCHES_A_PART, BATCHES_A_THREAD, BatchSize, Bounds, Part, Runs, Sources, Workers, slice,
+    BATCHES_A_PART, BATCHES_A_THREAD, BatchSize, Part, Runs, Sources, Workers, slice,
 };
 use crate::run::Piece;
 

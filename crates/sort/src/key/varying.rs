@@ -4,7 +4,7 @@
 //! five. Sorted by these, packed into the word of an entry, the keys are sorted at once, and not
 //! first by a few dates and then by what lies behind them.
 
-use super::offset_value::{WORD_BYTES, word};
+use super::word::{WORD_BYTES, word};
 
 /// The first bytes by which some keys differ.
 #[derive(Debug)]

@@ -4,14 +4,12 @@ use std::sync::Arc;
 
 use dray_page::{Layout, Rooms};
 
+use crate::cancel::Cancel;
 use crate::context::Plan;
 use crate::error::{Error, Result};
-use crate::key::{Code, Entry, word};
-use crate::options::Cancel;
+use crate::key::{Bounds, Code, Entry, word};
+use crate::memory::RowPlace;
 use crate::run::{End, Piece, RowObject, Run, RunBlock};
-
-/// A block of a source, counted over all pieces, and a row in it.
-pub(crate) type RowPlace = (u32, u32);
 
 /// A place in a source of sorted rows.
 #[derive(Debug)]
@@ -22,13 +20,6 @@ pub(crate) enum Cursor {
 
 /// Sources of which each begins where the one before ends.
 pub(crate) type Chain = Vec<Cursor>;
-
-/// Which keys are meant: those that are not less than `from`, and less than `until`.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Bounds {
-    pub from: Option<Arc<[u8]>>,
-    pub until: Option<Arc<[u8]>>,
-}
 
 /// What comes after a row.
 pub(crate) enum Next {

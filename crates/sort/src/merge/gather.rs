@@ -18,8 +18,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use dray_format::{Batch, Bitmap, Column, Schema, Type, Values, copy_few};
 
-use super::cursor::RowPlace;
 use crate::error::{Error, Result};
+use crate::memory::RowPlace;
 
 /// A decimal of 128 bits.
 const DECIMAL_BYTES: usize = 16;

@@ -1,9 +1,10 @@
 //! Merges sorted sources, row by row.
 
-use super::cursor::{Chain, Cursor, Next, RowPlace};
+use super::cursor::{Chain, Cursor, Next};
 use super::loser_tree::{LoserTree, Player};
 use crate::error::{Error, Result};
 use crate::key::{Code, first_difference};
+use crate::memory::RowPlace;
 use crate::run::RowObject;
 
 /// A line of the cache, and so many of a row are fetched ahead.

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use dray_format::Batch;
 use dray_page::ColumnsBuilder;
 
-use super::cursor::{Bounds, RowPlace};
 use super::gather::Batches;
 use super::merger::Merge;
 use super::sources::Sources;
 use crate::context::Plan;
 use crate::error::{Error, Result};
+use crate::key::Bounds;
+use crate::memory::RowPlace;
 use crate::run::{RowObject, read_page};
 
 /// So many rows are merged before they become columns.

@@ -16,11 +16,12 @@ use std::thread::JoinHandle;
 
 use dray_format::Batch;
 
-use super::cursor::Bounds;
+use super::merge_path::parts;
 use super::output::{BatchSize, Part};
 use super::sources::Sources;
 use crate::context::Plan;
 use crate::error::{Error, Result};
+use crate::key::Bounds;
 
 /// A part has about so many batches, and its queue as many.
 pub(crate) const BATCHES_A_PART: usize = 2;
@@ -66,7 +67,7 @@ impl Workers {
         part_rows: usize,
         size: BatchSize,
     ) -> Result<Self> {
-        let parts = sources.parts(part_rows)?;
+        let parts = parts(&sources, part_rows)?;
         let (queues, results): (Vec<_>, Vec<_>) =
             parts.iter().map(|_| sync_channel(BATCHES_A_PART)).unzip();
         let queues = queues.into_iter().map(|queue| Mutex::new(Some(queue))).collect();

@@ -1,22 +1,15 @@
-//! Merge Path: divides a merge of many sources into parts that can be merged side by side.
-//!
-//! Beginnings of keys divide the rows: those that are less than the first one are part 0, and so
-//! on. Each source finds its rows of a part by binary search. Rows with equal keys are in one part,
-//! so that duplicates meet. (The path of Green, Odeh and Birk goes through two sources row by row;
-//! of many sources, samples say well enough where its parts end.)
+//! What is merged: pieces in memory and runs on disk.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::cursor::{Bounds, Chain, Cursor, PieceCursor, RunCursor};
+use super::cursor::{Chain, Cursor, PieceCursor, RunCursor};
 use super::gather::Batches;
 use crate::context::Plan;
 use crate::error::{Error, Result};
+use crate::key::Bounds;
 use crate::memory::BlockRows;
-use crate::run::{End, Piece, Run, cut};
-
-/// So many samples of pieces are taken for each part.
-const SAMPLES_A_PART: usize = 64;
+use crate::run::{End, Piece, Run};
 
 /// All rows that are merged.
 #[derive(Debug)]
@@ -54,6 +47,14 @@ impl Sources {
         self.batches.as_ref()
     }
 
+    pub fn pieces(&self) -> &[Arc<Piece>] {
+        &self.pieces
+    }
+
+    pub fn runs(&self) -> &[Arc<Run>] {
+        &self.runs
+    }
+
     pub fn rows(&self) -> u64 {
         self.pieces.iter().map(|piece| piece.rows() as u64).sum::<u64>()
             + self.runs.iter().map(|run| run.rows()).sum::<u64>()
@@ -70,32 +71,6 @@ impl Sources {
         };
         let pieces = self.pieces.iter().zip(&self.first_blocks);
         chained(pieces.map(piece).chain(self.runs.iter().map(run)).collect::<Result<_>>()?)
-    }
-
-    /// Divides all rows into parts of about so many; larger where many keys are equal.
-    pub fn parts(&self, part_rows: usize) -> Result<Vec<Bounds>> {
-        let step = (part_rows / SAMPLES_A_PART).max(1);
-        let mut samples: Vec<(&[u8], usize)> = Vec::new();
-        for piece in &self.pieces {
-            for some in piece.entries().chunks(step) {
-                let key =
-                    piece.key(some[0]).ok_or_else(|| Error::missing("the key of a sample"))?;
-                samples.push((cut(key), some.len()));
-            }
-        }
-        samples.extend(self.runs.iter().flat_map(|run| run.bounds()));
-        samples.sort_unstable();
-        let (mut parts, mut rows, mut from) = (Vec::new(), 0, None::<Arc<[u8]>>);
-        for (key, weight) in samples {
-            if rows >= part_rows && from.as_deref() != Some(key) {
-                let until: Arc<[u8]> = key.into();
-                parts.push(Bounds { from, until: Some(until.clone()) });
-                (from, rows) = (Some(until), 0);
-            }
-            rows += weight;
-        }
-        parts.push(Bounds { from, until: None });
-        Ok(parts)
     }
 }
 

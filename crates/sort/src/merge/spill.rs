@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use super::cursor::{Bounds, RowPlace};
 use super::gather::Batches;
+use super::merge_path;
 use super::merger::Merge;
 use super::sources::Sources;
 use crate::context::{Kept, Plan};
 use crate::error::{Error, Result};
-use crate::memory::Reservation;
+use crate::key::Bounds;
+use crate::memory::{Reservation, RowPlace};
 use crate::run::{Cutoff, Piece, RowObject, Run, RunWriter, Spill};
 
 /// So many rows are merged before they are copied.
@@ -56,7 +57,7 @@ impl Runs {
             .ok_or_else(|| Error::missing("the folder that rows are spilled to"))?;
         let rows = usize::try_from(sources.rows()).unwrap_or(usize::MAX);
         let parts = if threads > 1 {
-            sources.parts(rows.div_ceil(threads).max(1))?
+            merge_path::parts(sources, rows.div_ceil(threads).max(1))?
         } else {
             vec![Bounds::default()]
         };

@@ -2,13 +2,7 @@
 
 use std::sync::Arc;
 
-/// So many bytes of a key are looked at to find out what is wanted, and how a merge is divided.
-pub(crate) const BOUND_BYTES: usize = 32;
-
-/// The beginning of a key.
-pub(crate) fn cut(key: &[u8]) -> &[u8] {
-    key.get(..BOUND_BYTES).unwrap_or(key)
-}
+use crate::key::cut;
 
 /// A key, or the beginning of one, that as many rows are not greater than as are wanted.
 #[derive(Debug, Clone)]

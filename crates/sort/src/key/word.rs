@@ -1,0 +1,60 @@
+//! Keys in words: eight bytes at a time.
+
+/// The bytes of a word.
+pub(crate) const WORD_BYTES: usize = 8;
+
+/// Word `depth` of a key; 0 behind its end.
+#[inline(always)]
+pub(crate) fn word(key: &[u8], depth: usize) -> u64 {
+    let rest = key.get(depth.saturating_mul(WORD_BYTES)..).unwrap_or_default();
+    match rest.first_chunk::<WORD_BYTES>() {
+        Some(word) => u64::from_be_bytes(*word),
+        None => last_word(rest),
+    }
+}
+
+/// Fewer than eight bytes and zeros.
+#[inline]
+fn last_word(rest: &[u8]) -> u64 {
+    let shift = 8 * (WORD_BYTES - rest.len()) as u32;
+    rest.iter()
+        .fold(0u64, |word, byte| word << 8 | u64::from(*byte))
+        .checked_shl(shift)
+        .unwrap_or(0)
+}
+
+/// Whether a key has bytes behind word `depth`.
+#[inline(always)]
+pub(crate) fn goes_on(key: &[u8], depth: usize) -> bool {
+    key.len() > (depth + 1) * WORD_BYTES
+}
+
+/// The first word from `depth` on in which two keys differ, and its depth; none if they are equal.
+#[inline]
+pub(crate) fn first_difference(a: &[u8], b: &[u8], depth: usize) -> Option<(usize, u64, u64)> {
+    let mut depth = depth;
+    while depth * WORD_BYTES < a.len().max(b.len()) {
+        let (of_a, of_b) = (word(a, depth), word(b, depth));
+        if of_a != of_b {
+            return Some((depth, of_a, of_b));
+        }
+        depth += 1;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{first_difference, goes_on, word};
+
+    #[test]
+    fn words_are_filled_up_with_zeros() {
+        let key = [1, 2, 3, 4, 5, 6, 7, 8, 9];
+        assert_eq!(word(&key, 0), 0x0102_0304_0506_0708);
+        assert_eq!(word(&key, 1), 9 << 56);
+        assert_eq!((word(&key, 2), word(&[], 0)), (0, 0));
+        assert!(goes_on(&key, 0) && !goes_on(&key, 1) && !goes_on(&key[..8], 0));
+        assert_eq!(first_difference(&key, &key[..8], 0), Some((1, 9 << 56, 0)));
+        assert_eq!(first_difference(&key, &key, 0), None);
+    }
+}
