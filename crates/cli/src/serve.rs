@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use dray_client::Secret;
 use dray_server::catalog::{CatalogOptions, TableSpec};
 use dray_server::{ServeOptions, Server};
-use dray_sort::Size;
+use dray_sort::ByteSize;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::{info, warn};
 use tracing_subscriber::EnvFilter;
@@ -66,14 +66,14 @@ pub(crate) struct Arguments {
     /// Memory for sorts, joins and aggregates before they spill; tables held in memory are extra
     /// [default: half of what is available]
     #[arg(long, value_name = "SIZE")]
-    memory: Option<Size>,
+    memory: Option<ByteSize>,
     /// Folder for what queries spill [default: the system's for temporary files]
     #[arg(long, value_name = "DIR")]
     spill: Option<PathBuf>,
     /// How much of that disk all queries' sorts may take at a time, and as much their other
     /// operators
     #[arg(long, value_name = "SIZE", default_value = "100GB")]
-    spill_max: Size,
+    spill_max: ByteSize,
     /// Generate the TPC-H tables at this scale factor, in memory
     #[arg(long, value_name = "SF")]
     tpch: Option<f64>,

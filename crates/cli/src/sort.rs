@@ -6,8 +6,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use dray_server::sort::{By, Distinct, FileSort, SortError, SortedFiles};
-use dray_sort::{Size, memory_bytes_default};
+use dray_server::sort::{Distinct, FileSort, OrderBy, SortError, SortedFiles};
+use dray_sort::{ByteSize, memory_bytes_default};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::failure::{EXIT_CODES, Failure};
@@ -48,7 +48,7 @@ pub(crate) struct Arguments {
         value_delimiter = ',',
         required_unless_present = "distinct"
     )]
-    by: Vec<By>,
+    by: Vec<OrderBy>,
     /// Drop rows that are equal in all columns, or, with `keys`, in those to sort by; the first one
     /// read stays
     #[arg(long, value_enum, value_name = "rows|keys", num_args = 0..=1, require_equals = true, default_missing_value = "rows")]
@@ -62,7 +62,7 @@ pub(crate) struct Arguments {
     /// Memory for reading, sorting and writing before it goes on on disk [default: half of what is
     /// available]
     #[arg(long, value_name = "SIZE")]
-    memory: Option<Size>,
+    memory: Option<ByteSize>,
     /// Folder for what does not fit into memory [default: the system's for temporary files]
     #[arg(long, value_name = "DIR")]
     spill: Option<PathBuf>,

@@ -40,7 +40,7 @@ use arrow_select::interleave::interleave_record_batch;
 use dray_format::arrow::{batch_from_arrow, schema_from_arrow};
 use dray_format::{Batch, Schema};
 use dray_page::{ColumnsBuilder, Layout, PageBuilder, VerifiedPage};
-use dray_sort::{KeyEncoder, Keys, Purpose, SortColumn};
+use dray_sort::{KeyEncoder, KeyPurpose, Keys, SortColumn};
 use tpchgen::generators::LineItemGenerator;
 use tpchgen_arrow::LineItemArrow;
 
@@ -55,15 +55,15 @@ mod gather;
 /// The product's module of this name, as far as it is needed.
 mod key {
     pub(crate) use crate::entry::Entry;
-    pub(crate) use crate::offset_value::Code;
-    pub(crate) use crate::varying::Varying;
-    pub(crate) use crate::word::{first_difference, goes_on, word};
+    pub(crate) use crate::offset_value::OffsetValueCode;
+    pub(crate) use crate::varying::VaryingBytes;
+    pub(crate) use crate::word::{first_difference, has_next_word, word};
 }
 #[path = "../src/merge/loser_tree.rs"]
 mod loser_tree;
 /// The product's module of this name, as far as it is needed.
 mod memory {
-    pub(crate) type RowPlace = (u32, u32);
+    pub(crate) type RowLocation = (u32, u32);
 }
 #[path = "../src/key/offset_value.rs"]
 mod offset_value;
@@ -72,8 +72,8 @@ mod varying;
 #[path = "../src/key/word.rs"]
 mod word;
 
-use gather::Batches;
-use key::{Code, Entry};
+use gather::BatchGatherer;
+use key::{Entry, OffsetValueCode};
 use loser_tree::{LoserTree, Player};
 
 #[global_allocator]
@@ -165,7 +165,7 @@ impl Order {
             nulls_first: false,
         });
         let encoder =
-            KeyEncoder::new(&input.schema, &by.collect::<Vec<_>>(), Purpose::Order).unwrap();
+            KeyEncoder::new(&input.schema, &by.collect::<Vec<_>>(), KeyPurpose::Order).unwrap();
         Self::Keys(input.batches.iter().map(|batch| encoder.encode(batch)).collect())
     }
 
@@ -253,38 +253,39 @@ fn merged(order: &Order, runs: &[&[Entry]], with_codes: bool, out: &mut Vec<Entr
     let code_of = |entry: Entry| match with_codes {
         true => entry.code().unwrap_or_else(|| panic!("a code whose depth has no room")),
         // All are the same, so that every comparison is settled.
-        false => Code::EQUAL,
+        false => OffsetValueCode::EQUAL,
     };
     let mut at = vec![0; runs.len()];
     let first = |run: &&[Entry]| match (run.first(), with_codes) {
-        (None, _) => Code::END,
-        (Some(entry), true) => Code::new(0, key::word(order.key(*entry), 0)),
-        (Some(_), false) => Code::EQUAL,
+        (None, _) => OffsetValueCode::END,
+        (Some(entry), true) => OffsetValueCode::new(0, key::word(order.key(*entry), 0)),
+        (Some(_), false) => OffsetValueCode::EQUAL,
     };
-    let codes: Vec<Code> = runs.iter().map(first).collect();
+    let codes: Vec<OffsetValueCode> = runs.iter().map(first).collect();
     let settle = |at: &[usize], a: Player, b: Player| {
-        if a.code == Code::END {
-            return Ok((true, Code::END));
+        if a.code == OffsetValueCode::END {
+            return Ok((true, OffsetValueCode::END));
         }
         let [of_a, of_b] =
             [a, b].map(|player| runs[player.source as usize][at[player.source as usize]]);
         if !with_codes {
-            return Ok((order.compare(of_a, of_b).is_lt(), Code::EQUAL));
+            return Ok((order.compare(of_a, of_b).is_lt(), OffsetValueCode::EQUAL));
         }
-        if a.code != Code::EQUAL
+        if a.code != OffsetValueCode::EQUAL
             && let Some((depth, word_a, word_b)) =
                 key::first_difference(order.key(of_a), order.key(of_b), a.code.depth() + 1)
         {
-            return Ok((word_a < word_b, Code::new(depth, word_a.max(word_b))));
+            return Ok((word_a < word_b, OffsetValueCode::new(depth, word_a.max(word_b))));
         }
-        Ok((of_a.place() < of_b.place(), Code::EQUAL))
+        Ok((of_a.place() < of_b.place(), OffsetValueCode::EQUAL))
     };
     let mut tree = LoserTree::new(&codes, &mut |a, b| settle(&at, a, b)).unwrap();
-    while let Some(winner) = tree.winner().filter(|winner| winner.code != Code::END) {
+    while let Some(winner) = tree.winner().filter(|winner| winner.code != OffsetValueCode::END) {
         let source = winner.source as usize;
         out.push(runs[source][at[source]]);
         at[source] += 1;
-        let code = runs[source].get(at[source]).map_or(Code::END, |entry| code_of(*entry));
+        let code =
+            runs[source].get(at[source]).map_or(OffsetValueCode::END, |entry| code_of(*entry));
         tree.replace(code, &mut |a, b| settle(&at, a, b)).unwrap();
     }
 }
@@ -366,7 +367,7 @@ impl Rows {
 }
 
 fn gather_columns(input: &Input, entries: &[Entry]) -> usize {
-    let mut batches = Batches::default();
+    let mut batches = BatchGatherer::default();
     // How large a row is, is not asked.
     input.batches.iter().for_each(|batch| batches.push(batch, &vec![0; batch.rows].into()));
     let gather = |entries: &[Entry]| {

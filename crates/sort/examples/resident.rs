@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use dray_format::{Batch, Column, Field, Schema, Type, Values};
-use dray_sort::{Budget, Options, Size, SortColumn, Sorter};
+use dray_sort::{ByteSize, FixedBudget, Options, SortColumn, Sorter};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -59,7 +59,7 @@ fn arguments() -> Result<Arguments, Box<dyn Error>> {
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or(format!("{word} needs a value"));
         match word.as_str() {
-            "--memory" => read.memory = value()?.parse::<Size>()?.0,
+            "--memory" => read.memory = value()?.parse::<ByteSize>()?.0,
             "--threads" => read.threads = value()?.parse()?,
             "--rows" => read.rows = value()?.parse()?,
             "--key" => read.key = value()?,
@@ -219,7 +219,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         _ => ORDERKEY,
     };
     let by = vec![SortColumn { column: by, descending: false, nulls_first: false }];
-    let budget = Budget::new(*memory as usize);
+    let budget = FixedBudget::new(*memory as usize);
     let options = Options {
         spill_folder: Some(std::env::temp_dir()),
         limit: *limit,
@@ -236,7 +236,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             scope.spawn(|| {
                 while !ended.load(Ordering::Relaxed) {
                     let at = start.elapsed().as_secs_f64();
-                    let (anon, taken) = (status("RssAnon") >> 10, budget.taken() >> 20);
+                    let (anon, taken) = (status("RssAnon") >> 10, budget.reserved() >> 20);
                     println!("{at:8.2} s: {anon:6} MiB resident, {taken:6} MiB reserved");
                     std::thread::sleep(Duration::from_millis(100));
                 }

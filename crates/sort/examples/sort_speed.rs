@@ -21,7 +21,7 @@ use std::time::Instant;
 use arrow_array::RecordBatch;
 use dray_format::Batch;
 use dray_format::arrow::{batch_from_arrow, schema_from_arrow};
-use dray_sort::{Budget, Options, SortColumn, Sorter, SpillCompression};
+use dray_sort::{FixedBudget, Options, SortColumn, Sorter, SpillCompression};
 use tpchgen::generators::LineItemGenerator;
 use tpchgen_arrow::LineItemArrow;
 
@@ -74,7 +74,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         for (share, spill_compression) in
             shares.iter().map(|share| (share, SpillCompression::Auto)).chain(compressed)
         {
-            let budget = Budget::new((bytes as f64 / share) as usize);
+            let budget = FixedBudget::new((bytes as f64 / share) as usize);
             let options = Options {
                 spill_folder: Some(std::env::temp_dir()),
                 spill_compression,

@@ -9,9 +9,9 @@ mod range;
 mod varying;
 mod word;
 
-pub use self::encoder::{KeyEncoder, Keys, Purpose, SortColumn};
-pub(crate) use self::entry::{BLOCKS_END, Entry, SORT_PAGE_BYTES_MAX};
-pub(crate) use self::offset_value::Code;
-pub(crate) use self::range::{BOUND_BYTES, Bounds, cut};
-pub(crate) use self::varying::Varying;
-pub(crate) use self::word::{first_difference, goes_on, word};
+pub use self::encoder::{KeyEncoder, KeyPurpose, Keys, SortColumn};
+pub(crate) use self::entry::{ENTRY_BLOCKS_END, Entry, SORT_PAGE_BYTES_MAX};
+pub(crate) use self::offset_value::OffsetValueCode;
+pub(crate) use self::range::{KeyRange, PREFIX_BYTES, key_prefix};
+pub(crate) use self::varying::VaryingBytes;
+pub(crate) use self::word::{first_difference, has_next_word, word};

@@ -10,17 +10,17 @@
 //!
 //! The files are the nouns: a [`KeyEncoder`] makes keys (`key.rs`), which are compared in words and
 //! by codes (`code.rs`). Rows lie in blocks (`block.rs`): a table's as they came, others as objects
-//! in pages, whose memory is used again (`stock.rs`). A piece (`piece.rs`) has entries
+//! in pages, whose memory is used again (`page_cache.rs`). A piece (`piece.rs`) has entries
 //! (`entry.rs`), whose order is made in `order.rs`, by the bytes that differ (`varying.rs`). A
 //! merge (`merge.rs`) is a loser tree (`tree.rs`) over cursors (`cursor.rs`) in pieces and runs
 //! (`run.rs`). The sorter (`sorter.rs`) says when pieces become a run (`spill.rs`) on disk
-//! (`disk.rs`, `pace.rs`), and which rows can't be among the first ones, if no more are wanted
+//! (`disk.rs`, `policy.rs`), and which rows can't be among the first ones, if no more are wanted
 //! (`cutoff.rs`). The last merge makes batches (`part.rs`) of objects, or of rows that are gathered
-//! (`gather.rs`): of all or, divided by `path.rs`, in several threads (`workers.rs`).
+//! (`gather.rs`): of all or, divided by `path.rs`, in several threads (`merge.rs`).
 //!
 //! ```
 //! use dray_format::{Batch, Column, Field, Schema, Type, Values};
-//! use dray_sort::{Budget, Options, SortColumn, Sorter};
+//! use dray_sort::{FixedBudget, Options, SortColumn, Sorter};
 //!
 //! let field = Field { name: "n".into(), data_type: Type::Int32, nullable: false, metadata: vec![] };
 //! let schema = Schema { fields: vec![field] };
@@ -30,7 +30,7 @@
 //! };
 //!
 //! let by = vec![SortColumn { column: 0, descending: true, nulls_first: false }];
-//! let sorter = Sorter::new(schema, Options::new(by, Budget::new(16 << 20)))?;
+//! let sorter = Sorter::new(schema, Options::new(by, FixedBudget::new(16 << 20)))?;
 //! sorter.writer().append(0, &Batch { rows: 3, columns: vec![column([7, -1, 2])] })?;
 //! let batches = sorter.finish(1)?.collect::<Result<Vec<_>, _>>()?;
 //! assert_eq!(batches[0].columns, [column([7, 2, -1])]);
@@ -39,7 +39,7 @@
 
 #![forbid(unsafe_code)]
 
-mod by;
+mod byte_size;
 mod cancel;
 mod context;
 mod error;
@@ -47,20 +47,20 @@ mod key;
 mod memory;
 mod merge;
 mod options;
+mod order_by;
 mod run;
-mod size;
 mod sorted;
 mod sorter;
 mod state;
 mod writer;
 
-pub use by::By;
+pub use byte_size::ByteSize;
 pub use cancel::Cancel;
 pub use error::{Error, Result};
-pub use key::{KeyEncoder, Keys, Purpose, SortColumn};
-pub use memory::{Budget, Memory, memory_bytes_default};
+pub use key::{KeyEncoder, KeyPurpose, Keys, SortColumn};
+pub use memory::{FixedBudget, MemoryBudget, memory_bytes_default};
 pub use options::{Distinct, Options, SpillCompression, SpillSpace};
-pub use size::Size;
+pub use order_by::OrderBy;
 pub use sorted::Sorted;
 pub use sorter::{Progress, Sorter};
 pub use writer::Writer;

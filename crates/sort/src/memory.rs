@@ -6,8 +6,8 @@ mod block_keys;
 mod budget;
 mod page_cache;
 
-pub(crate) use self::block::{Block, BlockRows, RowPlace};
+pub(crate) use self::block::{Block, BlockPayload, RowLocation};
 pub(crate) use self::block_keys::{BlockKeys, rows_before};
 pub(crate) use self::budget::Reservation;
-pub use self::budget::{Budget, Memory, memory_bytes_default};
-pub(crate) use self::page_cache::Stock;
+pub use self::budget::{FixedBudget, MemoryBudget, memory_bytes_default};
+pub(crate) use self::page_cache::PageCache;

@@ -11,7 +11,7 @@ mod sources;
 mod spill;
 
 pub(crate) use self::gather::{is_table, slice};
-pub(crate) use self::output::{BatchSize, Part};
-pub(crate) use self::parallel::{BATCHES_A_PART, BATCHES_A_THREAD, Workers};
+pub(crate) use self::output::{BatchSize, PartitionOutput};
+pub(crate) use self::parallel::{BATCHES_A_PART, BATCHES_A_THREAD, ParallelMerge};
 pub(crate) use self::sources::Sources;
-pub(crate) use self::spill::Runs;
+pub(crate) use self::spill::DiskRuns;

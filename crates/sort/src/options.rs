@@ -9,7 +9,7 @@ use dray_page::{PAGE_BYTES, PAGE_BYTES_MIN};
 use crate::cancel::Cancel;
 use crate::error::{Error, Result};
 use crate::key::{SORT_PAGE_BYTES_MAX, SortColumn};
-use crate::memory::Memory;
+use crate::memory::MemoryBudget;
 
 /// A budget has at least so many pages.
 pub(crate) const PAGES_MIN: usize = 16;
@@ -29,10 +29,10 @@ pub enum Distinct {
 /// How what is spilled is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SpillCompression {
-    /// By LZ4 where the disk takes longer for what that spares than it takes.
+    /// OrderBy LZ4 where the disk takes longer for what that spares than it takes.
     #[default]
     Auto,
-    /// By LZ4, whatever becomes smaller.
+    /// OrderBy LZ4, whatever becomes smaller.
     Lz4,
     /// Not at all.
     None,
@@ -80,7 +80,7 @@ pub struct Options {
     /// in these stay in their order.
     pub by: Vec<SortColumn>,
     /// Where memory is reserved before it is taken.
-    pub memory: Arc<dyn Memory>,
+    pub memory: Arc<dyn MemoryBudget>,
     /// Where files without names are made if memory does not suffice.
     pub spill_folder: Option<PathBuf>,
     /// How much of the disk these may take, together with the other sorts that share it.
@@ -104,7 +104,7 @@ pub struct Options {
 
 impl Options {
     /// Sorts all rows by these columns within this memory, and nowhere else.
-    pub fn new(by: Vec<SortColumn>, memory: Arc<dyn Memory>) -> Self {
+    pub fn new(by: Vec<SortColumn>, memory: Arc<dyn MemoryBudget>) -> Self {
         Self {
             by,
             memory,

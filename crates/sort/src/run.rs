@@ -9,9 +9,9 @@ mod on_disk;
 mod spill_file;
 mod writer;
 
-pub(crate) use self::builder::{OpenPiece, ROW_BITS};
-pub(crate) use self::cutoff::Cutoff;
-pub(crate) use self::in_memory::Piece;
-pub(crate) use self::on_disk::{End, RowObject, Run, RunBlock, read_page};
-pub(crate) use self::spill_file::Spill;
-pub(crate) use self::writer::RunWriter;
+pub(crate) use self::builder::{ROW_BITS, RunBuilder};
+pub(crate) use self::cutoff::CutoffKey;
+pub(crate) use self::in_memory::MemoryRun;
+pub(crate) use self::on_disk::{DiskBlock, DiskRun, EndRow, RowObject, read_page};
+pub(crate) use self::spill_file::SpillFiles;
+pub(crate) use self::writer::DiskRunWriter;

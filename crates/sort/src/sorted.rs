@@ -6,14 +6,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use dray_format::Batch;
 
-use crate::context::{Kept, Plan};
+use crate::context::{RowSelection, SortContext};
 use crate::error::{Error, Result};
-use crate::key::Bounds;
+use crate::key::KeyRange;
 use crate::memory::Reservation;
 use crate::merge::{
-    BATCHES_A_PART, BATCHES_A_THREAD, BatchSize, Part, Runs, Sources, Workers, slice,
+    BATCHES_A_PART, BATCHES_A_THREAD, BatchSize, DiskRuns, ParallelMerge, PartitionOutput, Sources,
+    slice,
 };
-use crate::run::Piece;
+use crate::run::MemoryRun;
 
 /// A batch of the result has at most this part of the memory, and so many bytes.
 const BATCH_SHARE: usize = 16;
@@ -50,8 +51,8 @@ pub struct Sorted {
 
 #[derive(Debug)]
 enum Rows {
-    Here(Box<Part>),
-    Ahead(Workers),
+    Here(Box<PartitionOutput>),
+    Ahead(ParallelMerge),
     Ended,
 }
 
@@ -60,23 +61,25 @@ impl Sorted {
     /// many threads, and after that a batch of the result; of the rows, the largest is in such a
     /// page.
     pub(crate) fn new(
-        plan: Arc<Plan>,
-        (mut pieces, mut runs): (Vec<Arc<Piece>>, Runs),
+        context: Arc<SortContext>,
+        (mut pieces, mut runs): (Vec<Arc<MemoryRun>>, DiskRuns),
         (mut reservation, writers, largest_page_bytes): (Reservation, usize, usize),
         threads: usize,
         (rows_in, spilled): (u64, Arc<AtomicU64>),
     ) -> Result<Self> {
         let (runs, mut reading) = loop {
-            match runs.open(&plan, !pieces.is_empty(), writers)? {
+            match runs.open(&context, !pieces.is_empty(), writers)? {
                 Some(opened) => break opened,
                 None if runs.may_spill() && !pieces.is_empty() => {
-                    runs.spill(&plan, std::mem::take(&mut pieces), writers)?
+                    runs.spill(&context, std::mem::take(&mut pieces), writers)?
                 }
-                None => return Err(runs.refused(&plan, runs.least_bytes() + reservation.bytes())),
+                None => {
+                    return Err(runs.refused(&context, runs.least_bytes() + reservation.bytes()));
+                }
             }
         };
         let sources = Sources::new(pieces, runs);
-        let batch_rows = plan.batch_rows;
+        let batch_rows = context.batch_rows;
         let all_rows = usize::try_from(sources.rows()).unwrap_or(usize::MAX);
         let most = (all_rows / (BATCHES_A_PART * batch_rows)).min(threads);
         let (rows, part_rows, bytes_max) = match sources.batches() {
@@ -89,22 +92,30 @@ impl Sorted {
             }
             None => (batch_rows, BATCHES_A_PART * batch_rows, BATCH_BYTES_MAX),
         };
-        let least =
-            if largest_page_bytes > plan.page_bytes { largest_page_bytes } else { BATCH_BYTES_MIN };
-        let wanted = (plan.memory.bytes_max() / BATCH_SHARE).min(bytes_max).max(least);
+        let least = if largest_page_bytes > context.page_bytes {
+            largest_page_bytes
+        } else {
+            BATCH_BYTES_MIN
+        };
+        let wanted = (context.memory.bytes_max() / BATCH_SHARE).min(bytes_max).max(least);
         let ahead = reserve_ahead(&mut reading, &mut reservation, most, least..=wanted);
         let (threads, bytes) = ahead.unwrap_or_else(|| {
             // What there is suffices for smaller batches.
             reservation.try_grow(wanted.saturating_sub(reservation.bytes()));
             (1, reservation.bytes())
         });
-        plan.stock.keep_for(reading.bytes());
-        let Kept { distinct, limit: left } = plan.kept;
+        context.page_cache.keep_for(reading.bytes());
+        let RowSelection { distinct, limit: left } = context.kept;
         let size = BatchSize { rows, bytes };
         let rows = if threads > 1 {
-            Rows::Ahead(Workers::start(plan, sources, threads, part_rows, size)?)
+            Rows::Ahead(ParallelMerge::start(context, sources, threads, part_rows, size)?)
         } else {
-            Rows::Here(Box::new(Part::new(plan, &sources, &Bounds::default(), size)?))
+            Rows::Here(Box::new(PartitionOutput::new(
+                context,
+                &sources,
+                &KeyRange::default(),
+                size,
+            )?))
         };
         let coming = (!distinct).then_some(rows_in.min(left));
         Ok(Self {
@@ -129,7 +140,7 @@ impl Sorted {
             Some(rest) => Some(rest),
             None => match &mut self.rows {
                 Rows::Here(part) => part.next_batch()?,
-                Rows::Ahead(workers) => workers.next_batch()?,
+                Rows::Ahead(merge) => merge.next_batch()?,
                 Rows::Ended => None,
             }
             .map(|batch| (batch, 0)),

@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex, OnceLock};
 use dray_format::Schema;
 use dray_page::{Layout, PageBuilder};
 
-use crate::context::{Kept, Plan, writing_bytes};
+use crate::context::{RowSelection, SortContext, run_writer_bytes};
 use crate::error::{Error, Result};
-use crate::key::{KeyEncoder, Purpose, SortColumn};
-use crate::memory::{Reservation, Stock};
-use crate::merge::{Runs, is_table};
+use crate::key::{KeyEncoder, KeyPurpose, SortColumn};
+use crate::memory::{PageCache, Reservation};
+use crate::merge::{DiskRuns, is_table};
 use crate::options::{Distinct, Options};
-use crate::run::Spill;
+use crate::run::SpillFiles;
 use crate::sorted::Sorted;
-use crate::state::{Shared, lock};
+use crate::state::{SortState, lock};
 use crate::writer::Writer;
 
 /// Of the memory, such a part is reserved for rows that are gathered before they are written, and
@@ -34,7 +34,7 @@ const SURPLUS_SHARE: usize = 8;
 /// ```
 #[derive(Debug)]
 pub struct Sorter {
-    shared: Arc<Shared>,
+    shared: Arc<SortState>,
 }
 
 /// How far a sort is.
@@ -65,10 +65,10 @@ impl Sorter {
     pub fn new(schema: Schema, options: Options) -> Result<Self> {
         let page_bytes = options.check()?;
         let (by, purpose) = match options.distinct {
-            Distinct::No => (options.by, Purpose::Order),
-            Distinct::Keys => (options.by, Purpose::Distinct),
+            Distinct::No => (options.by, KeyPurpose::Order),
+            Distinct::Keys => (options.by, KeyPurpose::Distinct),
             Distinct::Rows => {
-                (with_all_columns(options.by, schema.fields.len()), Purpose::Distinct)
+                (with_all_columns(options.by, schema.fields.len()), KeyPurpose::Distinct)
             }
         };
         let encoder = KeyEncoder::new(&schema, &by, purpose)?;
@@ -77,10 +77,10 @@ impl Sorter {
         let keeps = is_table(layout.schema())
             && options.distinct == Distinct::No
             && options.limit.is_none();
-        let gathered_bytes =
+        let gather_bytes_max =
             (options.memory.bytes_max() / GATHERED_SHARE).clamp(page_bytes, GATHERED_BYTES_MAX);
-        let gathered_bytes = if keeps { gathered_bytes } else { 0 };
-        let bytes = writing_bytes(page_bytes, gathered_bytes);
+        let gather_bytes_max = if keeps { gather_bytes_max } else { 0 };
+        let bytes = run_writer_bytes(page_bytes, gather_bytes_max);
         let may_spill = options.spill_folder.is_some();
         let refused =
             || Error::Memory { needed: bytes, bytes_max: options.memory.bytes_max(), may_spill };
@@ -89,18 +89,18 @@ impl Sorter {
         let (space, compression) = (options.spill_space, options.spill_compression);
         let spill = options
             .spill_folder
-            .map(|folder| Spill::new(folder, space, compression, spilled.clone()));
-        let kept = Kept {
+            .map(|folder| SpillFiles::new(folder, space, compression, spilled.clone()));
+        let kept = RowSelection {
             distinct: options.distinct != Distinct::No,
             limit: options.limit.unwrap_or(u64::MAX),
         };
         let measure = PageBuilder::new(layout.clone(), page_bytes, false)?;
-        let plan = Arc::new(Plan {
+        let context = Arc::new(SortContext {
             layout,
             encoder,
             page_bytes,
-            gathered_bytes,
-            stock: Arc::new(Stock::new(&options.memory, page_bytes)),
+            gather_bytes_max,
+            page_cache: Arc::new(PageCache::new(&options.memory, page_bytes)),
             memory: options.memory,
             fan_in_max: options.fan_in_max,
             batch_rows: options.batch_rows,
@@ -108,15 +108,15 @@ impl Sorter {
             cancel: options.cancel,
         });
         Ok(Self {
-            shared: Arc::new(Shared {
-                plan,
+            shared: Arc::new(SortState {
+                context,
                 measure,
                 open: Mutex::default(),
                 writers: AtomicUsize::new(0),
                 keeps: AtomicBool::new(keeps),
                 pieces: Mutex::default(),
                 cutoff: Mutex::default(),
-                runs: Mutex::new(Runs::new(spill)),
+                runs: Mutex::new(DiskRuns::new(spill)),
                 reserve: Mutex::new((reserve, page_bytes)),
                 finished: AtomicBool::new(false),
                 failed: OnceLock::new(),
@@ -143,7 +143,7 @@ impl Sorter {
     /// So many bytes may batches hold together for nothing: for what is more, they are better
     /// copied.
     pub fn surplus_bytes_max(&self) -> usize {
-        self.shared.plan.memory.bytes_max() / SURPLUS_SHARE
+        self.shared.context.memory.bytes_max() / SURPLUS_SHARE
     }
 
     /// How far this is, from now on and while it finishes.
@@ -161,18 +161,18 @@ impl Sorter {
         let shared = &self.shared;
         shared.finished.store(true, Ordering::Relaxed);
         let mut runs = lock(&shared.runs);
-        shared.check_whole()?;
+        shared.check_failed()?;
         shared.close_all()?;
         // What is free may be reserved for the merge.
-        shared.plan.stock.leave(usize::MAX);
+        shared.context.page_cache.leave(usize::MAX);
         let pieces = std::mem::take(&mut *lock(&shared.pieces));
-        let runs = std::mem::replace(&mut *runs, Runs::new(None));
+        let runs = std::mem::replace(&mut *runs, DiskRuns::new(None));
         let writers = shared.spill_threads(threads);
-        let none = Reservation::none(&shared.plan.memory);
+        let none = Reservation::none(&shared.context.memory);
         let (reserve, largest) = std::mem::replace(&mut *lock(&shared.reserve), (none, 0));
         let counted = (shared.rows.load(Ordering::Relaxed), shared.spilled.clone());
         Sorted::new(
-            shared.plan.clone(),
+            shared.context.clone(),
             (pieces, runs),
             (reserve, writers, largest),
             threads,

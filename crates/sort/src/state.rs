@@ -6,37 +6,37 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use dray_page::{HEADER_BYTES, Measured, PageBuilder};
 
-use crate::context::{Plan, writing_bytes};
+use crate::context::{SortContext, run_writer_bytes};
 use crate::error::{Error, Result};
 use crate::memory::Reservation;
-use crate::merge::Runs;
-use crate::run::{Cutoff, OpenPiece, Piece};
+use crate::merge::DiskRuns;
+use crate::run::{CutoffKey, MemoryRun, RunBuilder};
 
 /// If several threads write, this is at most such a part of the memory.
 const RESERVED_SHARE: usize = 8;
 /// Of the memory, so much is reserved at a time for rows to append.
-const STRIP_SHARE: usize = 32;
+const SLICE_SHARE: usize = 32;
 /// So often memory is looked for that other writers may have taken in between.
 const ATTEMPTS: usize = 100;
 /// The bytes of a page besides those of one object: its slot.
 const SLOT_BYTES: usize = 4;
 
 #[derive(Debug)]
-pub(crate) struct Shared {
-    pub plan: Arc<Plan>,
+pub(crate) struct SortState {
+    pub context: Arc<SortContext>,
     /// Measures batches, and is given none.
     pub measure: PageBuilder,
     /// A place for each writer's open piece.
-    pub open: Mutex<Vec<Arc<Mutex<Option<OpenPiece>>>>>,
+    pub open: Mutex<Vec<Arc<Mutex<Option<RunBuilder>>>>>,
     pub writers: AtomicUsize,
     /// Whether batches are kept as they came. When memory is short, they go to disk, and those
     /// behind them into pages.
     pub keeps: AtomicBool,
-    pub pieces: Mutex<Vec<Arc<Piece>>>,
+    pub pieces: Mutex<Vec<Arc<MemoryRun>>>,
     /// Rows that need not be kept.
-    pub cutoff: Mutex<Option<Cutoff>>,
+    pub cutoff: Mutex<Option<CutoffKey>>,
     /// Whoever has it spills.
-    pub runs: Mutex<Runs>,
+    pub runs: Mutex<DiskRuns>,
     /// For writing runs, with the size of the largest page.
     pub reserve: Mutex<(Reservation, usize)>,
     pub finished: AtomicBool,
@@ -51,9 +51,9 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Shared {
+impl SortState {
     /// An error if rows were lost.
-    pub fn check_whole(&self) -> Result<()> {
+    pub fn check_failed(&self) -> Result<()> {
         self.failed.get().map_or(Ok(()), |error| Err(error.clone()))
     }
 
@@ -64,8 +64,8 @@ impl Shared {
 
     /// Rows of a batch that are taken at once, from this one on.
     pub fn strip(&self, measured: &Measured<'_>, from: usize, rows_max: usize) -> Range<usize> {
-        let bytes_max = self.plan.memory.bytes_max() / STRIP_SHARE;
-        let key_bytes = self.plan.encoder.width().unwrap_or(0);
+        let bytes_max = self.context.memory.bytes_max() / SLICE_SHARE;
+        let key_bytes = self.context.encoder.width().unwrap_or(0);
         let sizes = &measured.sizes()[from..];
         let mut bytes = 0;
         let fits = |size: &&u32| {
@@ -77,21 +77,21 @@ impl Shared {
 
     /// Sorts an open piece. Its lock is held until it is among the others, so that who looks for
     /// memory to free finds it here or there.
-    pub fn close(&self, open: &mut Option<OpenPiece>) -> Result<()> {
+    pub fn close(&self, open: &mut Option<RunBuilder>) -> Result<()> {
         let Some(piece) = open.take().filter(|piece| piece.rows() > 0) else { return Ok(()) };
-        let piece = piece.sort(self.plan.kept)?;
-        if piece.rows() as u64 == self.plan.kept.limit {
+        let piece = piece.sort(self.context.kept)?;
+        if piece.rows() as u64 == self.context.kept.limit {
             self.cut_off(
-                piece.entries().last().and_then(|last| piece.key(*last)).map(Cutoff::behind),
+                piece.entries().last().and_then(|last| piece.key(*last)).map(CutoffKey::behind),
             );
         }
         lock(&self.pieces).push(Arc::new(piece));
         // Rows that are not kept have left theirs.
-        self.plan.stock.keep();
+        self.context.page_cache.keep();
         Ok(())
     }
 
-    fn cut_off(&self, cutoff: Option<Cutoff>) {
+    fn cut_off(&self, cutoff: Option<CutoffKey>) {
         if let Some(cutoff) = cutoff {
             let mut least = lock(&self.cutoff);
             *least = Some(cutoff.or(least.take()));
@@ -106,17 +106,17 @@ impl Shared {
     /// Makes sure that a run with objects of this size could be written.
     pub fn reserve_for(&self, object_bytes: u32) -> Result<()> {
         let page_bytes = (HEADER_BYTES + object_bytes as usize + SLOT_BYTES)
-            .next_multiple_of(self.plan.page_bytes);
+            .next_multiple_of(self.context.page_bytes);
         loop {
             let mut reserve = lock(&self.reserve);
-            let more = writing_bytes(page_bytes, self.plan.gathered_bytes)
+            let more = run_writer_bytes(page_bytes, self.context.gather_bytes_max)
                 .saturating_sub(reserve.0.bytes());
             if more == 0 || reserve.0.try_grow(more) {
                 reserve.1 = reserve.1.max(page_bytes);
                 return Ok(());
             }
             drop(reserve);
-            self.make_room(more)?;
+            self.free_memory(more)?;
         }
     }
 
@@ -124,8 +124,8 @@ impl Shared {
     /// of the memory.
     pub fn reserve_for_writers(&self, writers: usize) {
         let (reserve, page_bytes) = &mut *lock(&self.reserve);
-        let wanted = writing_bytes(*page_bytes, self.plan.gathered_bytes) * writers;
-        if wanted <= self.plan.memory.bytes_max() / RESERVED_SHARE {
+        let wanted = run_writer_bytes(*page_bytes, self.context.gather_bytes_max) * writers;
+        if wanted <= self.context.memory.bytes_max() / RESERVED_SHARE {
             // Without it, fewer threads write.
             let _ = reserve.try_grow(wanted.saturating_sub(reserve.bytes()));
         }
@@ -134,18 +134,18 @@ impl Shared {
     /// How many threads can write a run, if so many are there.
     pub fn spill_threads(&self, threads: usize) -> usize {
         let (reserve, page_bytes) = &*lock(&self.reserve);
-        let each = writing_bytes(*page_bytes, self.plan.gathered_bytes);
+        let each = run_writer_bytes(*page_bytes, self.context.gather_bytes_max);
         (reserve.bytes() / each).min(threads).max(1)
     }
 
     /// Writes all that is in memory as one run, unless so much memory is free by now.
-    pub fn make_room(&self, needed: usize) -> Result<()> {
+    pub fn free_memory(&self, needed: usize) -> Result<()> {
         let mut runs = lock(&self.runs);
         for _ in 0..ATTEMPTS {
-            if Reservation::try_new(&self.plan.memory, needed).is_some() {
+            if Reservation::try_new(&self.context.memory, needed).is_some() {
                 return Ok(());
             }
-            if self.plan.stock.clear() {
+            if self.context.page_cache.clear() {
                 continue;
             }
             if !runs.may_spill() {
@@ -161,11 +161,11 @@ impl Shared {
                 std::thread::yield_now();
             } else {
                 let writers = self.writers.load(Ordering::Relaxed);
-                runs.spill(&self.plan, pieces, self.spill_threads(writers))?;
-                self.plan.stock.keep();
-                self.cut_off(runs.cutoff(self.plan.kept));
+                runs.spill(&self.context, pieces, self.spill_threads(writers))?;
+                self.context.page_cache.keep();
+                self.cut_off(runs.cutoff(self.context.kept));
             }
         }
-        Err(runs.refused(&self.plan, needed + lock(&self.reserve).0.bytes()))
+        Err(runs.refused(&self.context, needed + lock(&self.reserve).0.bytes()))
     }
 }

@@ -8,27 +8,27 @@ use dray_format::Batch;
 use dray_page::Measured;
 
 use crate::error::{Error, Result};
-use crate::run::{OpenPiece, ROW_BITS};
-use crate::state::{Shared, lock};
+use crate::run::{ROW_BITS, RunBuilder};
+use crate::state::{SortState, lock};
 
 /// A piece takes at most this part of the memory, divided by the writers: what others have not
 /// sorted yet is sorted by the one who spills.
-const PIECE_SHARE: usize = 8;
+const RUN_SHARE: usize = 8;
 /// A piece has at most so many rows.
-const PIECE_ROWS_MAX: usize = 1 << 20;
+const RUN_ROWS_MAX: usize = 1 << 20;
 /// So many rows are appended at a time, if they are not large.
-const STRIP_ROWS: usize = 1024;
+const SLICE_ROWS: usize = 1024;
 
 /// Where one thread puts rows in.
 #[derive(Debug)]
 pub struct Writer {
-    shared: Arc<Shared>,
-    open: Arc<Mutex<Option<OpenPiece>>>,
+    shared: Arc<SortState>,
+    open: Arc<Mutex<Option<RunBuilder>>>,
     sequence_next: u64,
 }
 
 impl Writer {
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(shared: Arc<SortState>) -> Self {
         let open = Arc::default();
         lock(&shared.open).push(Arc::clone(&open));
         let writers = shared.writers.fetch_add(1, Ordering::Relaxed) + 1;
@@ -39,14 +39,14 @@ impl Writer {
     /// Takes the rows of batch number `sequence`, which is larger than those that this writer took
     /// before and below 2³³. Rows that are equal come in the order of these numbers, whichever
     /// writer took them. The batch's buffers may be kept, so they should have little else than its
-    /// rows; otherwise see [`append_held`](Self::append_held).
+    /// rows; otherwise see [`append_retaining`](Self::append_retaining).
     ///
     /// # Errors
     /// When the batch does not fit the schema, memory does not suffice, spilling fails, or the sort
     /// was cancelled or finished. Rows may be lost by all but the first: then all writers and
     /// [`Sorter::finish`] fail with the same error from now on.
     pub fn append(&mut self, sequence: u64, batch: &Batch) -> Result<()> {
-        self.append_held(sequence, batch, batch.plain_bytes(0, batch.rows) as usize)
+        self.append_retaining(sequence, batch, batch.plain_bytes(0, batch.rows) as usize)
     }
 
     /// The same for a batch that holds so many bytes of memory, those not counted that batches
@@ -54,9 +54,14 @@ impl Writer {
     ///
     /// # Errors
     /// As [`append`](Self::append) has them.
-    pub fn append_held(&mut self, sequence: u64, batch: &Batch, held_bytes: usize) -> Result<()> {
+    pub fn append_retaining(
+        &mut self,
+        sequence: u64,
+        batch: &Batch,
+        held_bytes: usize,
+    ) -> Result<()> {
         let shared = &*self.shared;
-        shared.check_whole()?;
+        shared.check_failed()?;
         if sequence < self.sequence_next || sequence >> (u64::BITS - ROW_BITS) > 0 {
             return Err(Error::Sequence { sequence, expected: self.sequence_next });
         }
@@ -69,25 +74,24 @@ impl Writer {
         &self,
         (batch, held_bytes): (&Batch, usize),
         measured: &Measured<'_>,
-        tag: u64,
+        ordinal: u64,
     ) -> Result<()> {
         let shared = &*self.shared;
         shared.reserve_for(measured.sizes().iter().max().copied().unwrap_or(0))?;
         let mut from = 0;
         while from < batch.rows {
-            shared.plan.cancel.check()?;
+            shared.context.cancel.check()?;
             let keeps = shared.keeps.load(Ordering::Relaxed);
-            let strip =
-                shared.strip(measured, from, if keeps { PIECE_ROWS_MAX } else { STRIP_ROWS });
+            let strip = shared.strip(measured, from, if keeps { RUN_ROWS_MAX } else { SLICE_ROWS });
             let end = strip.end;
             let needed = if keeps {
-                self.keep_strip((batch, held_bytes), measured, strip, tag)?
+                self.keep_strip((batch, held_bytes), measured, strip, ordinal)?
             } else {
-                self.append_strip(batch, measured, strip, tag)?
+                self.append_strip(batch, measured, strip, ordinal)?
             };
             match needed {
                 // How rows are taken may have changed with it.
-                Some(needed) => shared.make_room(needed)?,
+                Some(needed) => shared.free_memory(needed)?,
                 None => from = end,
             }
         }
@@ -106,7 +110,7 @@ impl Writer {
         (batch, held_bytes): (&Batch, usize),
         measured: &Measured<'_>,
         rows: Range<usize>,
-        tag: u64,
+        ordinal: u64,
     ) -> Result<Option<usize>> {
         let mut open = self.open()?;
         if !self.shared.keeps.load(Ordering::Relaxed) {
@@ -118,10 +122,10 @@ impl Writer {
         let sizes = &measured.sizes()[rows.clone()];
         let piece = self.piece(&mut open)?;
         let needed = piece.keep(
-            &self.shared.plan.encoder,
+            &self.shared.context.encoder,
             (&strip, held_bytes),
             sizes,
-            tag + rows.start as u64,
+            ordinal + rows.start as u64,
         )?;
         if needed.is_none() {
             self.count(rows.len());
@@ -136,17 +140,23 @@ impl Writer {
         batch: &Batch,
         measured: &Measured<'_>,
         rows: Range<usize>,
-        tag: u64,
+        ordinal: u64,
     ) -> Result<Option<usize>> {
-        let plan = &self.shared.plan;
+        let context = &self.shared.context;
         let mut open = self.open()?;
-        if open.as_ref().is_some_and(OpenPiece::is_kept) {
+        if open.as_ref().is_some_and(RunBuilder::is_kept) {
             self.shared.close(&mut open)?;
         }
         let piece = self.piece(&mut open)?;
         let cutoff = lock(&self.shared.cutoff).clone();
-        if !piece.append(&plan.encoder, (batch, measured), rows.clone(), tag, cutoff.as_ref())? {
-            return Ok(Some(piece.needed(&plan.encoder, measured, rows)));
+        if !piece.append(
+            &context.encoder,
+            (batch, measured),
+            rows.clone(),
+            ordinal,
+            cutoff.as_ref(),
+        )? {
+            return Ok(Some(piece.needed(&context.encoder, measured, rows)));
         }
         self.count(rows.len());
         self.close_if_large(&mut open)?;
@@ -154,29 +164,29 @@ impl Writer {
     }
 
     /// The place of the open piece, as long as rows are taken.
-    fn open(&self) -> Result<MutexGuard<'_, Option<OpenPiece>>> {
+    fn open(&self) -> Result<MutexGuard<'_, Option<RunBuilder>>> {
         let open = lock(&self.open);
         if self.shared.finished.load(Ordering::Relaxed) { Err(Error::Finished) } else { Ok(open) }
     }
 
-    fn piece<'o>(&self, open: &'o mut Option<OpenPiece>) -> Result<&'o mut OpenPiece> {
-        let plan = &self.shared.plan;
+    fn piece<'o>(&self, open: &'o mut Option<RunBuilder>) -> Result<&'o mut RunBuilder> {
+        let context = &self.shared.context;
         Ok(match open {
             Some(piece) => piece,
-            none => none.insert(OpenPiece::new(
-                &plan.layout,
-                &plan.stock,
-                plan.encoder.width(),
-                &plan.memory,
+            none => none.insert(RunBuilder::new(
+                &context.layout,
+                &context.page_cache,
+                context.encoder.width(),
+                &context.memory,
             )?),
         })
     }
 
-    fn close_if_large(&self, open: &mut Option<OpenPiece>) -> Result<()> {
+    fn close_if_large(&self, open: &mut Option<RunBuilder>) -> Result<()> {
         let writers = self.shared.writers.load(Ordering::Relaxed).max(1);
-        let bytes_max = self.shared.plan.memory.bytes_max() / (PIECE_SHARE * writers);
+        let bytes_max = self.shared.context.memory.bytes_max() / (RUN_SHARE * writers);
         let is_large =
-            |piece: &OpenPiece| piece.rows() >= PIECE_ROWS_MAX || piece.bytes() > bytes_max;
+            |piece: &RunBuilder| piece.rows() >= RUN_ROWS_MAX || piece.bytes() > bytes_max;
         if open.as_ref().is_some_and(is_large) { self.shared.close(open) } else { Ok(()) }
     }
 

@@ -8,7 +8,7 @@
 mod reference;
 
 use dray_format::{Batch, Column, Field, Schema, Type, Values};
-use dray_sort::{Budget, Distinct, Options, SortColumn, Sorter};
+use dray_sort::{Distinct, FixedBudget, Options, SortColumn, Sorter};
 use reference::{Case, Draw, Limits, Outcome};
 
 const ROUNDS: u64 = 1500;
@@ -65,7 +65,7 @@ fn sort(
         batch_rows: 100,
         distinct,
         limit,
-        ..Options::new(by, Budget::new(memory_bytes))
+        ..Options::new(by, FixedBudget::new(memory_bytes))
     };
     let sorter = Sorter::new(schema, options).unwrap();
     let mut writer = sorter.writer();

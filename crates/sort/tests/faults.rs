@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use dray_format::{Batch, Column, Field, Schema, Type, Values};
 use dray_sort::{
-    Budget, Cancel, Error, Options, Result, SortColumn, Sorted, Sorter, SpillCompression,
+    Cancel, Error, FixedBudget, Options, Result, SortColumn, Sorted, Sorter, SpillCompression,
     SpillSpace,
 };
 
@@ -36,7 +36,7 @@ fn batch(number: u64) -> Batch {
     Batch { rows: BATCH_ROWS, columns: vec![column] }
 }
 
-fn options(budget: &Arc<Budget>, folder: Option<&Path>) -> Options {
+fn options(budget: &Arc<FixedBudget>, folder: Option<&Path>) -> Options {
     let by = vec![SortColumn { column: 0, descending: false, nulls_first: false }];
     Options { spill_folder: folder.map(Path::to_path_buf), ..Options::new(by, budget.clone()) }
 }
@@ -55,8 +55,8 @@ fn sort(options: Options, threads: usize) -> Result<Sorted> {
     sorter.finish(threads)
 }
 
-fn small() -> Arc<Budget> {
-    Budget::new(200 << 10)
+fn small() -> Arc<FixedBudget> {
+    FixedBudget::new(200 << 10)
 }
 
 /// The files without a name that this process has open in a folder.
@@ -95,14 +95,14 @@ fn too_little_memory_and_no_folder() {
     let Error::Memory { needed, bytes_max, may_spill: false } = error else { panic!("{error}") };
     assert!(needed > 0 && bytes_max == 200 << 10);
     assert!(error.to_string().contains("with a spill folder it needs less"), "{error}");
-    assert_eq!(budget.taken(), 0);
+    assert_eq!(budget.reserved(), 0);
 }
 
 #[test]
 fn less_memory_than_a_sort_can_do_with() {
     let folder = tempfile::tempdir().unwrap();
-    let error =
-        Sorter::new(schema(), options(&Budget::new(60 << 10), Some(folder.path()))).unwrap_err();
+    let error = Sorter::new(schema(), options(&FixedBudget::new(60 << 10), Some(folder.path())))
+        .unwrap_err();
     assert_eq!(error, Error::Memory { needed: 64 << 10, bytes_max: 60 << 10, may_spill: true });
 }
 
@@ -114,7 +114,7 @@ fn a_folder_that_is_not_there() {
     let Error::Spill { doing: "create", kind: io::ErrorKind::NotFound, .. } = error else {
         panic!("{error}")
     };
-    assert_eq!(budget.taken(), 0);
+    assert_eq!(budget.reserved(), 0);
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn more_than_may_be_spilled() {
         ..options(&budget, Some(folder.path()))
     };
     assert_eq!(sort(options, 1).unwrap_err(), Error::SpillLimit { spill_bytes_max: 100 << 10 });
-    assert_eq!(budget.taken(), 0);
+    assert_eq!(budget.reserved(), 0);
     assert!(unnamed_files(folder.path()).is_empty());
 }
 
@@ -169,7 +169,7 @@ fn rows_that_were_lost_are_not_forgotten() {
         assert_eq!(other.append(failed + 2, &batch(failed + 2)).unwrap_err(), lost);
         drop((writer, other));
         assert_eq!(sorter.finish(1).unwrap_err(), lost);
-        assert_eq!(budget.taken(), 0);
+        assert_eq!(budget.reserved(), 0);
     }
 }
 
@@ -186,7 +186,7 @@ fn a_file_that_was_cut() {
         let Error::Spill { doing: "read", kind: io::ErrorKind::UnexpectedEof, .. } = error else {
             panic!("{error}")
         };
-        assert_eq!(budget.taken(), 0);
+        assert_eq!(budget.reserved(), 0);
         assert!(unnamed_files(folder.path()).is_empty());
     }
 }
@@ -236,7 +236,7 @@ fn cancelled() {
         assert_eq!(sorted.find_map(Result::err).unwrap(), Error::Cancelled);
         drop(sorted);
         assert_eq!(sort(with(), threads).unwrap_err(), Error::Cancelled);
-        assert_eq!(budget.taken(), 0);
+        assert_eq!(budget.reserved(), 0);
         assert!(unnamed_files(folder.path()).is_empty());
     }
 }
@@ -245,7 +245,7 @@ fn cancelled() {
 fn dropped_before_the_end() {
     for threads in [1, 2, 4] {
         let folder = tempfile::tempdir().unwrap();
-        let budget = Budget::new(1 << 20);
+        let budget = FixedBudget::new(1 << 20);
         let options = Options {
             batch_rows: 100,
             page_bytes: Some(4096),
@@ -254,7 +254,7 @@ fn dropped_before_the_end() {
         let mut sorted = sort(options, threads).unwrap();
         assert!((1..=100).contains(&sorted.next().unwrap().unwrap().rows));
         drop(sorted);
-        assert_eq!(budget.taken(), 0);
+        assert_eq!(budget.reserved(), 0);
         assert!(unnamed_files(folder.path()).is_empty());
     }
 }
@@ -302,14 +302,14 @@ fn sort_batches(
     batches: u64,
     threads: u64,
 ) -> std::result::Result<(), (&'static str, Error)> {
-    let budget = Budget::new(300 << 10);
+    let budget = FixedBudget::new(300 << 10);
     let sorted = sort_batches_within(&budget, folder, batches, threads);
-    assert_eq!(budget.taken(), 0);
+    assert_eq!(budget.reserved(), 0);
     sorted
 }
 
 fn sort_batches_within(
-    budget: &Arc<Budget>,
+    budget: &Arc<FixedBudget>,
     folder: &Path,
     batches: u64,
     threads: u64,

@@ -9,7 +9,7 @@ use std::hash::{DefaultHasher, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use dray_format::{Batch, Column, Field, Schema, Type, Values};
-use dray_sort::{Budget, Memory, Options, Result, SortColumn, Sorter};
+use dray_sort::{FixedBudget, MemoryBudget, Options, Result, SortColumn, Sorter};
 
 const KEY_BYTES: usize = 10;
 const VALUE_BYTES: usize = 90;
@@ -145,7 +145,7 @@ fn check(keys: u64, is_fixed: bool) {
     assert_eq!(expected.equal_keys, RECORDS - keys.min(RECORDS));
     for threads in [1, 2, 4] {
         let folder = tempfile::tempdir().unwrap();
-        let budget = Budget::new(MEMORY_BYTES);
+        let budget = FixedBudget::new(MEMORY_BYTES);
         let by = vec![SortColumn { column: 0, descending: false, nulls_first: false }];
         let options = Options {
             spill_folder: Some(folder.path().into()),
@@ -176,7 +176,7 @@ fn check(keys: u64, is_fixed: bool) {
             expected,
             "{threads} threads"
         );
-        assert_eq!(budget.taken(), 0);
+        assert_eq!(budget.reserved(), 0);
         assert!(budget.peak() <= budget.bytes_max());
     }
 }

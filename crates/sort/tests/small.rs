@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use dray_format::{Batch, Bitmap, Column, Field, Schema, Type, Values};
-use dray_sort::{Budget, Distinct, Options, SortColumn, Sorter};
+use dray_sort::{Distinct, FixedBudget, Options, SortColumn, Sorter};
 
 const BATCHES: u64 = 6;
 const BATCH_ROWS: u64 = 16;
@@ -78,7 +78,7 @@ fn rows_of(batch: &Batch) -> Vec<(Option<i64>, u64)> {
 /// Two threads put rows in, and two merge them.
 fn sort(memory_bytes: usize, distinct: Distinct) -> (Vec<(Option<i64>, u64)>, u64) {
     let folder = tempfile::tempdir().unwrap();
-    let budget = Budget::new(memory_bytes);
+    let budget = FixedBudget::new(memory_bytes);
     let by = vec![SortColumn { column: 0, descending: false, nulls_first: true }];
     let options = Options {
         spill_folder: Some(folder.path().into()),
@@ -102,7 +102,7 @@ fn sort(memory_bytes: usize, distinct: Distinct) -> (Vec<(Option<i64>, u64)>, u6
     });
     let spilled = sorter.progress().spilled_bytes();
     let found = sorter.finish(2).unwrap().flat_map(|batch| rows_of(&batch.unwrap())).collect();
-    assert_eq!(budget.taken(), 0);
+    assert_eq!(budget.reserved(), 0);
     (found, spilled)
 }
 

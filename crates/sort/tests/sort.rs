@@ -23,8 +23,8 @@ use dray_format::Batch;
 use dray_format::arrow::{batch_from_arrow, schema_from_arrow};
 use dray_page::{Layout, PageBuilder, VerifiedPage};
 use dray_sort::{
-    Budget, Distinct, Error, KeyEncoder, Memory, Options, Purpose, SortColumn, Sorter,
-    SpillCompression,
+    Distinct, Error, FixedBudget, KeyEncoder, KeyPurpose, MemoryBudget, Options, SortColumn,
+    Sorter, SpillCompression,
 };
 use random::{Random, for_seeds};
 
@@ -52,7 +52,7 @@ fn order_of_arrow(rows: &RecordBatch, by: &[SortColumn]) -> Vec<usize> {
 /// The numbers of the rows with different keys, in the order of these.
 fn order_of_distinct(rows: &RecordBatch, by: &[SortColumn]) -> Vec<usize> {
     let schema = schema_from_arrow(&rows.schema()).unwrap();
-    let encoder = KeyEncoder::new(&schema, by, Purpose::Distinct).unwrap();
+    let encoder = KeyEncoder::new(&schema, by, KeyPurpose::Distinct).unwrap();
     let keys = encoder.encode(&batch_from_arrow(rows).unwrap());
     let mut order: Vec<usize> = (0..rows.num_rows()).collect();
     order.sort_by_key(|row| keys.get(*row));
@@ -95,7 +95,7 @@ fn check(schema: &SchemaRef, batches: &[RecordBatch], settings: &Settings, conte
     let unsorted = objects(&dray_schema, &batches);
 
     let folder = tempfile::tempdir().unwrap();
-    let budget = Budget::new(settings.memory_bytes);
+    let budget = FixedBudget::new(settings.memory_bytes);
     let options = Options {
         spill_folder: Some(folder.path().into()),
         page_bytes: settings.page_bytes,
@@ -140,7 +140,7 @@ fn check(schema: &SchemaRef, batches: &[RecordBatch], settings: &Settings, conte
     for (i, (found, row)) in found.iter().zip(&order).enumerate() {
         assert_eq!(*found, unsorted[*row], "row {i}, of the input {row}, {context}");
     }
-    assert_eq!(budget.taken(), 0, "{context}");
+    assert_eq!(budget.reserved(), 0, "{context}");
     assert!(budget.peak() <= budget.bytes_max(), "{context}");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "{context}");
     progress.spilled_bytes()
@@ -443,7 +443,7 @@ fn no_rows() {
 #[test]
 fn batch_numbers_rise() {
     let (schema, rows) = numbers(0..10);
-    let options = Options::new(plain_settings(0).by, Budget::new(1 << 20));
+    let options = Options::new(plain_settings(0).by, FixedBudget::new(1 << 20));
     let sorter = Sorter::new(schema_from_arrow(&schema).unwrap(), options).unwrap();
     let rows = batch_from_arrow(&rows).unwrap();
     let mut writer = sorter.writer();

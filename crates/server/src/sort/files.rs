@@ -14,7 +14,7 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::{DataFrame, SessionContext};
-use dray_sort::{By, Distinct, SortColumn};
+use dray_sort::{Distinct, OrderBy, SortColumn};
 use dray_wire::ErrorKind;
 use futures::StreamExt;
 
@@ -33,7 +33,7 @@ pub struct FileSort {
     pub inputs: Vec<PathBuf>,
     /// The columns to sort by, the first of which decides first; all of the files' if there are
     /// none.
-    pub by: Vec<By>,
+    pub by: Vec<OrderBy>,
     /// Which rows are dropped.
     pub distinct: Distinct,
     /// So many rows are wanted.
@@ -184,7 +184,7 @@ impl FileSort {
         let by = self
             .by
             .iter()
-            .map(|by| by.find(names()))
+            .map(|by| by.resolve(names()))
             .collect::<Result<Vec<_>, _>>()
             .map_err(SortError::Usage)?;
         let all = (0..schema.fields().len()).map(|column| SortColumn {

@@ -2,7 +2,7 @@
 
 use dray_format::{Column, Field, Type, Values};
 
-use super::encoder::{Purpose, SortColumn};
+use super::encoder::{KeyPurpose, SortColumn};
 
 /// Before a value that is there, and before an item.
 const PRESENT: u8 = 1;
@@ -15,7 +15,7 @@ const ESCAPE: u8 = 1;
 
 /// How the values of a column become bytes.
 #[derive(Debug, Clone)]
-pub(super) struct Part {
+pub(super) struct ColumnEncoder {
     /// What stands for a missing value; nothing if none may be missing.
     missing: Option<u8>,
     /// Whether the bytes of a value are inverted. Those of a value within it are inverted with it,
@@ -41,12 +41,12 @@ enum Kind {
         width: usize,
     },
     String,
-    List(Box<Part>),
+    List(Box<ColumnEncoder>),
     FixedList {
         size: usize,
-        item: Box<Part>,
+        item: Box<ColumnEncoder>,
     },
-    Struct(Vec<Part>),
+    Struct(Vec<ColumnEncoder>),
 }
 
 /// How the bits of a number become an unsigned integer.
@@ -59,17 +59,17 @@ enum Number {
     DistinctFloat,
 }
 
-impl Part {
+impl ColumnEncoder {
     /// Of a column that is sorted by.
-    pub(super) fn new(field: &Field, by: &SortColumn, purpose: Purpose) -> Self {
+    pub(super) fn new(field: &Field, by: &SortColumn, purpose: KeyPurpose) -> Self {
         // What is inverted afterwards comes behind what is not when it is before it now.
         let inner_missing = MISSING[usize::from(by.nulls_first == by.descending)];
-        let part = Self::of(field, inner_missing, purpose);
-        let missing = part.missing.map(|_| MISSING[usize::from(!by.nulls_first)]);
-        Self { missing, inverted: by.descending, ..part }
+        let column = Self::of(field, inner_missing, purpose);
+        let missing = column.missing.map(|_| MISSING[usize::from(!by.nulls_first)]);
+        Self { missing, inverted: by.descending, ..column }
     }
 
-    fn of(field: &Field, missing: u8, purpose: Purpose) -> Self {
+    fn of(field: &Field, missing: u8, purpose: KeyPurpose) -> Self {
         let (kind, value_width) = kind(&field.data_type, missing, purpose);
         let missing = (field.nullable && !matches!(kind, Kind::Null)).then_some(missing);
         Self { missing, inverted: false, kind, value_width }
@@ -194,11 +194,11 @@ impl Part {
 }
 
 /// How values of a type become bytes, and how many where all become as many.
-fn kind(data_type: &Type, missing: u8, purpose: Purpose) -> (Kind, Option<usize>) {
-    let part = |field: &Field| Part::of(field, missing, purpose);
+fn kind(data_type: &Type, missing: u8, purpose: KeyPurpose) -> (Kind, Option<usize>) {
+    let column = |field: &Field| ColumnEncoder::of(field, missing, purpose);
     let float = match purpose {
-        Purpose::Order => Number::Float,
-        Purpose::Distinct => Number::DistinctFloat,
+        KeyPurpose::Order => Number::Float,
+        KeyPurpose::Distinct => Number::DistinctFloat,
     };
     match data_type {
         Type::Null => (Kind::Null, Some(0)),
@@ -214,18 +214,18 @@ fn kind(data_type: &Type, missing: u8, purpose: Purpose) -> (Kind, Option<usize>
         Type::IntervalMonthDayNano => (Kind::Numbers(&[4, 4, 8]), Some(16)),
         Type::FixedBinary(width) => (Kind::Bytes { width: *width as usize }, Some(*width as usize)),
         Type::Utf8 | Type::Binary => (Kind::String, None),
-        Type::List(item) => (Kind::List(Box::new(part(item))), None),
+        Type::List(item) => (Kind::List(Box::new(column(item))), None),
         Type::Map { key, value, .. } => {
-            let (kind, value_width) = of_struct(vec![part(key), part(value)]);
-            let entry = Part { missing: None, inverted: false, kind, value_width };
+            let (kind, value_width) = of_struct(vec![column(key), column(value)]);
+            let entry = ColumnEncoder { missing: None, inverted: false, kind, value_width };
             (Kind::List(Box::new(entry)), None)
         }
         Type::FixedList { size, item } => {
-            let (size, item) = (*size as usize, part(item));
+            let (size, item) = (*size as usize, column(item));
             let width = item.width().map(|width| width * size);
             (Kind::FixedList { size, item: Box::new(item) }, width)
         }
-        Type::Struct(fields) => of_struct(fields.iter().map(part).collect()),
+        Type::Struct(fields) => of_struct(fields.iter().map(column).collect()),
         Type::Dictionary { value, .. } => kind(value, missing, purpose),
         signed => number(signed.width().unwrap_or(0), Number::Signed),
     }
@@ -235,8 +235,8 @@ fn number(width: usize, number: Number) -> (Kind, Option<usize>) {
     (Kind::Number { width, number }, Some(width))
 }
 
-fn of_struct(fields: Vec<Part>) -> (Kind, Option<usize>) {
-    let width = fields.iter().map(Part::width).sum();
+fn of_struct(fields: Vec<ColumnEncoder>) -> (Kind, Option<usize>) {
+    let width = fields.iter().map(ColumnEncoder::width).sum();
     (Kind::Struct(fields), width)
 }
 

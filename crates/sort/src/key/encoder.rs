@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use dray_format::{Batch, Schema};
 
-use super::column::Part;
+use super::column::ColumnEncoder;
 use crate::error::{Error, Result};
 
 /// A column that rows are sorted by.
@@ -20,7 +20,7 @@ pub struct SortColumn {
 
 /// What keys are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
+pub enum KeyPurpose {
     /// The order of rows, in which -0 is before +0, and NaNs are told apart.
     Order,
     /// Which rows are the same: zeros are, and NaNs are.
@@ -31,7 +31,7 @@ pub enum Purpose {
 #[derive(Debug, Clone)]
 pub struct KeyEncoder {
     /// Columns by their numbers, and how each is encoded.
-    parts: Vec<(usize, Part)>,
+    columns: Vec<(usize, ColumnEncoder)>,
     width: Option<usize>,
 }
 
@@ -40,14 +40,14 @@ impl KeyEncoder {
     ///
     /// # Errors
     /// When there is no such column.
-    pub fn new(schema: &Schema, by: &[SortColumn], purpose: Purpose) -> Result<Self> {
-        let part = |by: &SortColumn| match schema.fields.get(by.column) {
-            Some(field) => Ok((by.column, Part::new(field, by, purpose))),
+    pub fn new(schema: &Schema, by: &[SortColumn], purpose: KeyPurpose) -> Result<Self> {
+        let column = |by: &SortColumn| match schema.fields.get(by.column) {
+            Some(field) => Ok((by.column, ColumnEncoder::new(field, by, purpose))),
             None => Err(Error::Column { column: by.column, columns: schema.fields.len() }),
         };
-        let parts = by.iter().map(part).collect::<Result<Vec<_>>>()?;
-        let width = parts.iter().map(|(_, part)| part.width()).sum();
-        Ok(Self { parts, width })
+        let columns = by.iter().map(column).collect::<Result<Vec<_>>>()?;
+        let width = columns.iter().map(|(_, column)| column.width()).sum();
+        Ok(Self { columns, width })
     }
 
     /// The bytes of each key, if all have as many.
@@ -60,9 +60,9 @@ impl KeyEncoder {
         let Some(width) = self.width else { return self.encode_each(batch) };
         let mut bytes = vec![0; width * batch.rows];
         let mut at = 0;
-        for (column, part) in &self.parts {
-            part.put_column(&batch.columns[*column], &mut bytes, at, width);
-            at += part.width().unwrap_or(0);
+        for (number, column) in &self.columns {
+            column.put_column(&batch.columns[*number], &mut bytes, at, width);
+            at += column.width().unwrap_or(0);
         }
         Keys { bytes, places: Places::Even { width, rows: batch.rows } }
     }
@@ -71,8 +71,8 @@ impl KeyEncoder {
     fn encode_each(&self, batch: &Batch) -> Keys {
         let (mut bytes, mut ends) = (Vec::new(), Vec::with_capacity(batch.rows));
         for row in 0..batch.rows {
-            for (column, part) in &self.parts {
-                part.put(&batch.columns[*column], row, &mut bytes);
+            for (number, column) in &self.columns {
+                column.put(&batch.columns[*number], row, &mut bytes);
             }
             ends.push(bytes.len());
         }

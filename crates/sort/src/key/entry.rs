@@ -11,7 +11,7 @@
 //! and in the order of the rows where these are equal. After it word and depth are those of the
 //! code against the entry before.
 
-use super::offset_value::Code;
+use super::offset_value::OffsetValueCode;
 
 /// Objects of a page, and so its bytes, are numbered by so many bits in an entry.
 pub(crate) const SORT_PAGE_BYTES_MAX: usize = 16 << 20;
@@ -22,7 +22,7 @@ const BLOCK_BITS: u32 = 64 - ROW_BITS - DEPTH_BITS;
 /// An object takes at least eight bytes of a page, and its slot four.
 const _: () = assert!(SORT_PAGE_BYTES_MAX / 12 < 1 << ROW_BITS);
 /// A piece has fewer blocks.
-pub(crate) const BLOCKS_END: usize = 1 << BLOCK_BITS;
+pub(crate) const ENTRY_BLOCKS_END: usize = 1 << BLOCK_BITS;
 const DEPTH_MASK: u64 = (1 << DEPTH_BITS) - 1;
 /// The depth of an entry that is equal to the one before.
 const DEPTH_EQUAL: u64 = DEPTH_MASK;
@@ -86,11 +86,11 @@ impl Entry {
 
     /// The code against the entry before; none if its depth is too large for an entry.
     #[inline(always)]
-    pub fn code(self) -> Option<Code> {
+    pub fn code(self) -> Option<OffsetValueCode> {
         match self.0 as u64 & DEPTH_MASK {
-            DEPTH_EQUAL => Some(Code::EQUAL),
+            DEPTH_EQUAL => Some(OffsetValueCode::EQUAL),
             DEPTH_LARGE => None,
-            depth => Some(Code::new(depth as usize, self.word())),
+            depth => Some(OffsetValueCode::new(depth as usize, self.word())),
         }
     }
 }

@@ -16,9 +16,9 @@ use super::word::first_difference;
 /// Where a key differs from another that is not greater: less if it does so later, or by a lesser
 /// word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Code(u128);
+pub(crate) struct OffsetValueCode(u128);
 
-impl Code {
+impl OffsetValueCode {
     /// Of a key that is equal to the other one.
     pub const EQUAL: Self = Self(0);
     /// Of what comes behind all keys.
@@ -48,15 +48,15 @@ impl Code {
 
 #[cfg(test)]
 mod tests {
-    use super::Code;
+    use super::OffsetValueCode;
 
     #[test]
     fn a_later_difference_is_less() {
-        let code = |key: &[u8]| Code::between(b"aaaaaaaabbbbbbbb", key, 0);
-        assert_eq!(code(b"aaaaaaaabbbbbbbb"), Code::EQUAL);
+        let code = |key: &[u8]| OffsetValueCode::between(b"aaaaaaaabbbbbbbb", key, 0);
+        assert_eq!(code(b"aaaaaaaabbbbbbbb"), OffsetValueCode::EQUAL);
         assert!(code(b"aaaaaaaabbbbbbbc") < code(b"aaaaaaabbbbbbbbb"));
         assert!(code(b"aaaaaaab") < code(b"aaaaaaac"));
-        assert!(code(b"b") < Code::END);
+        assert!(code(b"b") < OffsetValueCode::END);
         assert_eq!(code(b"aaaaaaaabbbbbbbc").depth(), 1);
     }
 }

@@ -8,7 +8,7 @@ use super::word::{WORD_BYTES, word};
 
 /// The first bytes by which some keys differ.
 #[derive(Debug)]
-pub(crate) struct Varying {
+pub(crate) struct VaryingBytes {
     /// Where they are in a key; at most as many as a word has.
     at: Vec<usize>,
     /// Where the next one is, by which keys may differ that have all these in common.
@@ -17,7 +17,7 @@ pub(crate) struct Varying {
     same: Vec<u64>,
 }
 
-impl Varying {
+impl VaryingBytes {
     /// Those of keys of this width, which lie one behind the other. None if a key's first word is
     /// as good.
     pub fn of<'k>(width: usize, keys: impl Iterator<Item = &'k [u8]>) -> Option<Self> {
@@ -98,12 +98,12 @@ impl Varying {
 
 #[cfg(test)]
 mod tests {
-    use super::{Varying, word};
+    use super::{VaryingBytes, word};
 
     #[test]
     fn bytes_that_differ() {
         let keys = *b"a0b0c0d0e0f0a1b0c0d2e0f0a0b0c0d1e0f0";
-        let varying = Varying::of(12, keys.chunks(24)).unwrap();
+        let varying = VaryingBytes::of(12, keys.chunks(24)).unwrap();
         assert_eq!((&varying.at[..], varying.behind()), (&[1, 7][..], None));
         let [first, second, third] = [0, 12, 24].map(|start| varying.word(&keys[start..]));
         assert_eq!(first, u64::from(b'0') << 56 | u64::from(b'0') << 48);
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn more_than_a_word_has() {
         let keys = *b"0000_000000000001111_11111111111";
-        let varying = Varying::of(16, [&keys[..]].into_iter()).unwrap();
+        let varying = VaryingBytes::of(16, [&keys[..]].into_iter()).unwrap();
         assert_eq!((&varying.at[..], varying.behind()), (&[0, 1, 2, 3, 5, 6, 7, 8][..], Some(1)));
         assert_eq!(varying.depth(0, 1), 1);
         let first = varying.word(&keys);
@@ -126,13 +126,13 @@ mod tests {
         );
         assert_eq!(varying.depth(0, 1 << 16), 0);
         let first_word_differs = *b"00000000000011111111____";
-        assert!(Varying::of(12, [&first_word_differs[..]].into_iter()).is_none());
-        assert!(Varying::of(8, [&keys[..]].into_iter()).is_none());
+        assert!(VaryingBytes::of(12, [&first_word_differs[..]].into_iter()).is_none());
+        assert!(VaryingBytes::of(8, [&keys[..]].into_iter()).is_none());
     }
 
     #[test]
     fn equal_keys() {
-        let varying = Varying::of(9, [&b"123456789123456789"[..]].into_iter()).unwrap();
+        let varying = VaryingBytes::of(9, [&b"123456789123456789"[..]].into_iter()).unwrap();
         assert_eq!((varying.at.len(), varying.behind(), varying.word(b"123456789")), (0, None, 0));
     }
 }

@@ -25,7 +25,7 @@ fn last_word(rest: &[u8]) -> u64 {
 
 /// Whether a key has bytes behind word `depth`.
 #[inline(always)]
-pub(crate) fn goes_on(key: &[u8], depth: usize) -> bool {
+pub(crate) fn has_next_word(key: &[u8], depth: usize) -> bool {
     key.len() > (depth + 1) * WORD_BYTES
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn first_difference(a: &[u8], b: &[u8], depth: usize) -> Option<(usiz
 
 #[cfg(test)]
 mod tests {
-    use super::{first_difference, goes_on, word};
+    use super::{first_difference, has_next_word, word};
 
     #[test]
     fn words_are_filled_up_with_zeros() {
@@ -53,7 +53,7 @@ mod tests {
         assert_eq!(word(&key, 0), 0x0102_0304_0506_0708);
         assert_eq!(word(&key, 1), 9 << 56);
         assert_eq!((word(&key, 2), word(&[], 0)), (0, 0));
-        assert!(goes_on(&key, 0) && !goes_on(&key, 1) && !goes_on(&key[..8], 0));
+        assert!(has_next_word(&key, 0) && !has_next_word(&key, 1) && !has_next_word(&key[..8], 0));
         assert_eq!(first_difference(&key, &key[..8], 0), Some((1, 9 << 56, 0)));
         assert_eq!(first_difference(&key, &key, 0), None);
     }

@@ -11,13 +11,13 @@ use crate::error::{Error, Result};
 /// Rows that lie together, and their keys.
 #[derive(Debug)]
 pub(crate) struct Block {
-    pub rows: BlockRows,
+    pub rows: BlockPayload,
     pub keys: BlockKeys,
 }
 
 /// How rows lie in memory.
 #[derive(Debug)]
-pub(crate) enum BlockRows {
+pub(crate) enum BlockPayload {
     /// One behind the other, as they are spilled.
     Page(VerifiedPage),
     /// As they came, with the bytes that each would have in a page.
@@ -26,7 +26,7 @@ pub(crate) enum BlockRows {
 
 impl Block {
     /// Rows, each with its key.
-    pub fn new(rows: BlockRows, keys: BlockKeys) -> Result<Self> {
+    pub fn new(rows: BlockPayload, keys: BlockKeys) -> Result<Self> {
         let block = Self { rows, keys };
         match (block.len(), block.keys.len()) {
             (rows, keys) if rows == keys => Ok(block),
@@ -36,24 +36,24 @@ impl Block {
 
     pub fn len(&self) -> usize {
         match &self.rows {
-            BlockRows::Page(page) => page.len(),
-            BlockRows::Batch(batch, _) => batch.rows,
+            BlockPayload::Page(page) => page.len(),
+            BlockPayload::Batch(batch, _) => batch.rows,
         }
     }
 
     pub fn is_kept(&self) -> bool {
-        matches!(self.rows, BlockRows::Batch(..))
+        matches!(self.rows, BlockPayload::Batch(..))
     }
 
     /// A row as an object, if it is one.
     #[inline]
     pub fn object(&self, row: usize) -> Option<Object<'_>> {
         match &self.rows {
-            BlockRows::Page(page) => page.object(row),
-            BlockRows::Batch(..) => None,
+            BlockPayload::Page(page) => page.object(row),
+            BlockPayload::Batch(..) => None,
         }
     }
 }
 
 /// A block of a source, counted over all pieces, and a row in it.
-pub(crate) type RowPlace = (u32, u32);
+pub(crate) type RowLocation = (u32, u32);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Where memory is reserved before it is taken. Several sorts, and whatever else, may share one.
-pub trait Memory: fmt::Debug + Send + Sync {
+pub trait MemoryBudget: fmt::Debug + Send + Sync {
     /// Reserves bytes, or none if there are not so many.
     fn try_reserve(&self, bytes: usize) -> bool;
 
@@ -18,21 +18,21 @@ pub trait Memory: fmt::Debug + Send + Sync {
 
 /// A fixed number of bytes.
 #[derive(Debug)]
-pub struct Budget {
+pub struct FixedBudget {
     bytes_max: usize,
-    taken: AtomicUsize,
+    reserved: AtomicUsize,
     peak: AtomicUsize,
 }
 
-impl Budget {
+impl FixedBudget {
     /// A budget of so many bytes.
     pub fn new(bytes_max: usize) -> Arc<Self> {
-        Arc::new(Self { bytes_max, taken: AtomicUsize::new(0), peak: AtomicUsize::new(0) })
+        Arc::new(Self { bytes_max, reserved: AtomicUsize::new(0), peak: AtomicUsize::new(0) })
     }
 
     /// The bytes that are reserved now.
-    pub fn taken(&self) -> usize {
-        self.taken.load(Ordering::Relaxed)
+    pub fn reserved(&self) -> usize {
+        self.reserved.load(Ordering::Relaxed)
     }
 
     /// The most bytes that were ever reserved.
@@ -41,10 +41,10 @@ impl Budget {
     }
 }
 
-impl Memory for Budget {
+impl MemoryBudget for FixedBudget {
     fn try_reserve(&self, bytes: usize) -> bool {
         let more = |taken: usize| taken.checked_add(bytes).filter(|taken| *taken <= self.bytes_max);
-        match self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more) {
+        match self.reserved.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more) {
             Ok(before) => {
                 self.peak.fetch_max(before + bytes, Ordering::Relaxed);
                 true
@@ -54,7 +54,7 @@ impl Memory for Budget {
     }
 
     fn release(&self, bytes: usize) {
-        self.taken.fetch_sub(bytes, Ordering::Relaxed);
+        self.reserved.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     fn bytes_max(&self) -> usize {
@@ -86,21 +86,21 @@ fn meminfo_available(meminfo: &str) -> Option<usize> {
 /// Reserved bytes, which are given back when they are dropped.
 #[derive(Debug)]
 pub(crate) struct Reservation {
-    memory: Arc<dyn Memory>,
+    memory: Arc<dyn MemoryBudget>,
     bytes: usize,
 }
 
 impl Reservation {
-    pub fn none(memory: &Arc<dyn Memory>) -> Self {
+    pub fn none(memory: &Arc<dyn MemoryBudget>) -> Self {
         Self { memory: memory.clone(), bytes: 0 }
     }
 
-    pub fn try_new(memory: &Arc<dyn Memory>, bytes: usize) -> Option<Self> {
+    pub fn try_new(memory: &Arc<dyn MemoryBudget>, bytes: usize) -> Option<Self> {
         let mut reservation = Self::none(memory);
         reservation.try_grow(bytes).then_some(reservation)
     }
 
-    pub fn memory(&self) -> &Arc<dyn Memory> {
+    pub fn memory(&self) -> &Arc<dyn MemoryBudget> {
         &self.memory
     }
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dray_page::Rooms;
 
-use super::budget::{Memory, Reservation};
+use super::budget::{MemoryBudget, Reservation};
 
 /// Pages share slabs of so many bytes, if that is no larger part of the memory than this.
 /// Allocators put something of their own before a slab, and divide memory into powers of two, so
@@ -18,15 +18,15 @@ const ALLOCATOR_BYTES_MIN: usize = 1 << 20;
 
 /// The memory of pages. What is used is reserved by those who use it, and what is free here.
 #[derive(Debug)]
-pub(crate) struct Stock {
+pub(crate) struct PageCache {
     rooms: Arc<Rooms>,
     reserved: Mutex<Reservation>,
     /// For the allocator.
     _slack: Option<Reservation>,
 }
 
-impl Stock {
-    pub fn new(memory: &Arc<dyn Memory>, page_bytes: usize) -> Self {
+impl PageCache {
+    pub fn new(memory: &Arc<dyn MemoryBudget>, page_bytes: usize) -> Self {
         let slab_bytes = (memory.bytes_max() / SLAB_SHARE).min(SLAB_BYTES_MAX);
         let slack = Some(memory.bytes_max() / ALLOCATOR_SHARE)
             .filter(|bytes| *bytes >= ALLOCATOR_BYTES_MIN);

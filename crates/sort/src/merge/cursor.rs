@@ -5,17 +5,17 @@ use std::sync::Arc;
 use dray_page::{Layout, Rooms};
 
 use crate::cancel::Cancel;
-use crate::context::Plan;
+use crate::context::SortContext;
 use crate::error::{Error, Result};
-use crate::key::{Bounds, Code, Entry, word};
-use crate::memory::RowPlace;
-use crate::run::{End, Piece, RowObject, Run, RunBlock};
+use crate::key::{Entry, KeyRange, OffsetValueCode, word};
+use crate::memory::RowLocation;
+use crate::run::{DiskBlock, DiskRun, EndRow, MemoryRun, RowObject};
 
 /// A place in a source of sorted rows.
 #[derive(Debug)]
 pub(crate) enum Cursor {
-    Piece(PieceCursor),
-    Run(Box<RunCursor>),
+    Memory(MemoryRunCursor),
+    Disk(Box<DiskRunCursor>),
 }
 
 /// Sources of which each begins where the one before ends.
@@ -24,7 +24,7 @@ pub(crate) type Chain = Vec<Cursor>;
 /// What comes after a row.
 pub(crate) enum Next {
     /// A row with this code against the one before.
-    Row(Code),
+    Row(OffsetValueCode),
     /// A row in the next block, which takes the place of this one in memory.
     Block,
     /// Nothing.
@@ -33,30 +33,30 @@ pub(crate) enum Next {
 
 impl Cursor {
     /// The first row's code against nothing: where it is said to differ at once.
-    pub fn begin(&mut self) -> Result<Code> {
+    pub fn begin(&mut self) -> Result<OffsetValueCode> {
         let any = match self {
-            Self::Piece(cursor) => {
+            Self::Memory(cursor) => {
                 cursor.at = cursor.start;
                 cursor.start < cursor.end
             }
-            Self::Run(cursor) => cursor.load(cursor.start)?,
+            Self::Disk(cursor) => cursor.load(cursor.start)?,
         };
-        Ok(if any { Code::new(0, word(self.key()?, 0)) } else { Code::END })
+        Ok(if any { OffsetValueCode::new(0, word(self.key()?, 0)) } else { OffsetValueCode::END })
     }
 
     #[inline(always)]
     pub fn advance(&mut self) -> Result<Next> {
         match self {
-            Self::Piece(cursor) => cursor.advance(),
-            Self::Run(cursor) => cursor.advance(),
+            Self::Memory(cursor) => cursor.advance(),
+            Self::Disk(cursor) => cursor.advance(),
         }
     }
 
     /// Reads the next block, after [`Next::Block`].
-    pub fn next_block(&mut self) -> Result<Code> {
+    pub fn next_block(&mut self) -> Result<OffsetValueCode> {
         match self {
-            Self::Piece(_) => Err(Error::missing("a block behind those of a piece")),
-            Self::Run(cursor) => cursor.next_block(),
+            Self::Memory(_) => Err(Error::missing("a block behind those of a piece")),
+            Self::Disk(cursor) => cursor.next_block(),
         }
     }
 
@@ -64,92 +64,92 @@ impl Cursor {
     #[inline]
     pub fn key(&self) -> Result<&[u8]> {
         match self {
-            Self::Piece(cursor) => cursor.key(cursor.at),
-            Self::Run(cursor) => cursor.key(cursor.row),
+            Self::Memory(cursor) => cursor.key(cursor.at),
+            Self::Disk(cursor) => cursor.key(cursor.row),
         }
     }
 
     /// The key of the last row, after [`Next::End`].
     pub fn last_key(&self) -> Result<&[u8]> {
         match self {
-            Self::Piece(cursor) => cursor.key(cursor.end.wrapping_sub(1)),
-            Self::Run(cursor) => cursor.key(cursor.row),
+            Self::Memory(cursor) => cursor.key(cursor.end.wrapping_sub(1)),
+            Self::Disk(cursor) => cursor.key(cursor.row),
         }
     }
 
     /// The first and the last row that it can have, if it can have any.
-    pub fn ends(&self) -> Result<Option<[End<'_>; 2]>> {
+    pub fn ends(&self) -> Result<Option<[EndRow<'_>; 2]>> {
         match self {
-            Self::Piece(cursor) if cursor.start < cursor.end => {
+            Self::Memory(cursor) if cursor.start < cursor.end => {
                 let end = |at: usize| {
                     let (block, row) = cursor.piece.entries().get(at)?.place();
-                    let (key, tag) =
-                        (cursor.piece.key_at(block, row)?, cursor.piece.tag_at(block, row)?);
-                    Some(End { key, tag, is_whole: true })
+                    let (key, ordinal) =
+                        (cursor.piece.key_at(block, row)?, cursor.piece.ordinal_at(block, row)?);
+                    Some(EndRow { key, ordinal, is_whole: true })
                 };
                 let end = |at: usize| {
                     end(at).ok_or_else(|| Error::missing("the first or the last row of a piece"))
                 };
                 Ok(Some([end(cursor.start)?, end(cursor.end - 1)?]))
             }
-            Self::Run(cursor) if cursor.start < cursor.end => Ok(cursor.run.ends()),
+            Self::Disk(cursor) if cursor.start < cursor.end => Ok(cursor.run.ends()),
             _ => Ok(None),
         }
     }
 
     /// Where the row was in the input.
-    pub fn tag(&self) -> Result<u64> {
+    pub fn ordinal(&self) -> Result<u64> {
         self.place()
-            .and_then(|place| self.tag_at(place))
+            .and_then(|place| self.ordinal_at(place))
             .ok_or_else(|| Error::missing("the place of a row in the input"))
     }
 
     /// Where the row is, if there is one: its block and its number there.
     #[inline(always)]
-    pub fn place(&self) -> Option<RowPlace> {
+    pub fn place(&self) -> Option<RowLocation> {
         match self {
-            Self::Piece(cursor) => {
+            Self::Memory(cursor) => {
                 let (block, row) = cursor.entry()?.place();
                 Some((cursor.first_block + block as u32, row as u32))
             }
-            Self::Run(cursor) => Some((0, cursor.row as u32)),
+            Self::Disk(cursor) => Some((0, cursor.row as u32)),
         }
     }
 
     /// The object at a place whose block is in memory still; nothing if there is none, here and
     /// below.
     #[inline]
-    pub fn object(&self, (block, row): RowPlace) -> Option<RowObject<'_>> {
+    pub fn object(&self, (block, row): RowLocation) -> Option<RowObject<'_>> {
         match self {
-            Self::Piece(cursor) => {
-                cursor.piece.object(cursor.block(block)?, row as usize).map(RowObject::Here)
+            Self::Memory(cursor) => {
+                cursor.piece.object(cursor.block(block)?, row as usize).map(RowObject::InMemory)
             }
-            Self::Run(cursor) => cursor.block.as_ref()?.object(row as usize),
+            Self::Disk(cursor) => cursor.block.as_ref()?.object(row as usize),
         }
     }
 
     /// Its key.
     #[inline]
-    pub fn key_at(&self, (block, row): RowPlace) -> Option<&[u8]> {
+    pub fn key_at(&self, (block, row): RowLocation) -> Option<&[u8]> {
         match self {
-            Self::Piece(cursor) => cursor.piece.key_at(cursor.block(block)?, row as usize),
-            Self::Run(cursor) => cursor.block.as_ref()?.keys.get(row as usize),
+            Self::Memory(cursor) => cursor.piece.key_at(cursor.block(block)?, row as usize),
+            Self::Disk(cursor) => cursor.block.as_ref()?.keys.get(row as usize),
         }
     }
 
     /// Where it was in the input.
-    pub fn tag_at(&self, (block, row): RowPlace) -> Option<u64> {
+    pub fn ordinal_at(&self, (block, row): RowLocation) -> Option<u64> {
         match self {
-            Self::Piece(cursor) => cursor.piece.tag_at(cursor.block(block)?, row as usize),
-            Self::Run(cursor) => cursor.block.as_ref()?.tag(row as usize),
+            Self::Memory(cursor) => cursor.piece.ordinal_at(cursor.block(block)?, row as usize),
+            Self::Disk(cursor) => cursor.block.as_ref()?.ordinal(row as usize),
         }
     }
 }
 
 /// Some entries of a piece.
 #[derive(Debug)]
-pub(crate) struct PieceCursor {
-    piece: Arc<Piece>,
+pub(crate) struct MemoryRunCursor {
+    piece: Arc<MemoryRun>,
     /// How many blocks the pieces before it have.
     first_block: u32,
     start: usize,
@@ -157,9 +157,9 @@ pub(crate) struct PieceCursor {
     end: usize,
 }
 
-impl PieceCursor {
+impl MemoryRunCursor {
     /// The rows of a piece within bounds; its blocks are numbered from `first_block` on.
-    pub fn new(piece: Arc<Piece>, first_block: u32, bounds: &Bounds) -> Result<Self> {
+    pub fn new(piece: Arc<MemoryRun>, first_block: u32, bounds: &KeyRange) -> Result<Self> {
         let start = bounds.from.as_deref().map_or(Ok(0), |from| piece.rows_before(from))?;
         let end =
             bounds.until.as_deref().map_or(Ok(piece.rows()), |until| piece.rows_before(until))?;
@@ -195,40 +195,40 @@ impl PieceCursor {
 
     /// The code of the entry, whose depth it has no room for.
     #[cold]
-    fn deep_code(&self) -> Result<Code> {
-        Ok(Code::between(self.key(self.at.wrapping_sub(1))?, self.key(self.at)?, 0))
+    fn deep_code(&self) -> Result<OffsetValueCode> {
+        Ok(OffsetValueCode::between(self.key(self.at.wrapping_sub(1))?, self.key(self.at)?, 0))
     }
 }
 
 /// Some rows of a run, of which a block is in memory at a time. Who makes one has reserved that
 /// memory.
 #[derive(Debug)]
-pub(crate) struct RunCursor {
-    run: Arc<Run>,
+pub(crate) struct DiskRunCursor {
+    run: Arc<DiskRun>,
     layout: Arc<Layout>,
     rooms: Arc<Rooms>,
     cancel: Cancel,
-    bounds: Bounds,
+    bounds: KeyRange,
     /// The first block with rows within the bounds, and the one behind the last.
     start: usize,
     end: usize,
     number: usize,
     row: usize,
     rows: usize,
-    block: Option<RunBlock>,
+    block: Option<DiskBlock>,
     last_key: Vec<u8>,
 }
 
-impl RunCursor {
+impl DiskRunCursor {
     /// The rows of a run within bounds.
-    pub fn new(run: Arc<Run>, plan: &Plan, bounds: Bounds) -> Self {
+    pub fn new(run: Arc<DiskRun>, context: &SortContext, bounds: KeyRange) -> Self {
         // The block before the first one that begins within them may have rows in them, too.
         let start = run.blocks_before(bounds.from.as_deref().unwrap_or_default()).saturating_sub(1);
         let end = bounds.until.as_deref().map_or(run.blocks(), |until| run.blocks_before(until));
         let (number, row, rows) = (0, 0, 0);
         let (block, last_key) = Default::default();
         let (layout, rooms, cancel) =
-            (plan.layout.clone(), plan.stock.rooms().clone(), plan.cancel.clone());
+            (context.layout.clone(), context.page_cache.rooms().clone(), context.cancel.clone());
         Self { run, layout, rooms, cancel, bounds, start, end, number, row, rows, block, last_key }
     }
 
@@ -262,14 +262,14 @@ impl RunCursor {
     fn advance(&mut self) -> Result<Next> {
         let next = self.row + 1;
         if next < self.rows {
-            let code = Code::between(self.key(self.row)?, self.key(next)?, 0);
+            let code = OffsetValueCode::between(self.key(self.row)?, self.key(next)?, 0);
             self.row = next;
             return Ok(Next::Row(code));
         }
         Ok(if self.number + 1 < self.end { Next::Block } else { Next::End })
     }
 
-    fn next_block(&mut self) -> Result<Code> {
+    fn next_block(&mut self) -> Result<OffsetValueCode> {
         let mut last_key = std::mem::take(&mut self.last_key);
         last_key.clear();
         last_key.extend_from_slice(self.key(self.row)?);
@@ -277,7 +277,7 @@ impl RunCursor {
         if !self.load(self.number + 1)? {
             return Err(Error::missing("a row of a block that has some within bounds"));
         }
-        let code = Code::between(&last_key, self.key(self.row)?, 0);
+        let code = OffsetValueCode::between(&last_key, self.key(self.row)?, 0);
         self.last_key = last_key;
         Ok(code)
     }

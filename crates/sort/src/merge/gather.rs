@@ -19,7 +19,7 @@ use bytes::Bytes;
 use dray_format::{Batch, Bitmap, Column, Schema, Type, Values, copy_few};
 
 use crate::error::{Error, Result};
-use crate::memory::RowPlace;
+use crate::memory::RowLocation;
 
 /// A decimal of 128 bits.
 const DECIMAL_BYTES: usize = 16;
@@ -33,16 +33,16 @@ pub(crate) fn is_table(schema: &Schema) -> bool {
     schema.fields.iter().all(|field| is_flat(&field.data_type))
 }
 
-/// Batches of a table, whose rows are gathered.
+/// BatchGatherer of a table, whose rows are gathered.
 #[derive(Debug, Default)]
-pub(crate) struct Batches {
+pub(crate) struct BatchGatherer {
     /// Of each field the column of every batch.
     fields: Vec<Vec<Column>>,
     /// Of each batch the bytes of its rows as objects, which are not less than those in columns.
     sizes: Vec<Arc<[u32]>>,
 }
 
-impl Batches {
+impl BatchGatherer {
     pub fn push(&mut self, batch: &Batch, sizes: &Arc<[u32]>) {
         self.fields.resize_with(batch.columns.len(), Vec::new);
         self.fields
@@ -58,13 +58,13 @@ impl Batches {
 
     /// The bytes of a row.
     #[inline]
-    pub fn size(&self, (batch, row): RowPlace) -> Result<usize> {
+    pub fn size(&self, (batch, row): RowLocation) -> Result<usize> {
         let size = self.sizes.get(batch as usize).and_then(|sizes| sizes.get(row as usize));
         size.map(|bytes| *bytes as usize).ok_or_else(|| Error::missing("a row that is gathered"))
     }
 
     /// The rows at these places: fewer than 2³², and fewer bytes than 2³¹.
-    pub fn gather(&self, places: &[RowPlace]) -> Result<Batch> {
+    pub fn gather(&self, places: &[RowLocation]) -> Result<Batch> {
         let moves = Moves::new(&self.sizes, places)?;
         let column = |columns: &Vec<Column>| moves.column(columns);
         Ok(Batch {
@@ -93,7 +93,7 @@ pub(crate) fn slice(batch: &Batch, from: usize, rows: usize) -> Batch {
 
 /// Which rows go where, batch by batch.
 struct Moves {
-    /// Batches, and which moves are theirs.
+    /// BatchGatherer, and which moves are theirs.
     batches: Vec<(usize, Range<usize>)>,
     moves: Vec<Move>,
 }
@@ -106,7 +106,7 @@ struct Move {
 
 impl Moves {
     /// All of them are rows of these batches; of each, there are the sizes of its rows.
-    fn new(batches: &[Arc<[u32]>], places: &[RowPlace]) -> Result<Self> {
+    fn new(batches: &[Arc<[u32]>], places: &[RowLocation]) -> Result<Self> {
         let mut starts = vec![0; batches.len() + 1];
         for (batch, row) in places {
             if batches.get(*batch as usize).is_none_or(|sizes| *row as usize >= sizes.len()) {
@@ -250,7 +250,7 @@ impl Moves {
     }
 }
 
-/// Batches were held against the schema when they came.
+/// BatchGatherer were held against the schema when they came.
 fn other_type() -> Error {
     Error::Internal("a column that is gathered is of another type".to_owned())
 }

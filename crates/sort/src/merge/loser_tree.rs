@@ -10,12 +10,12 @@
 //! ```
 
 use crate::error::Result;
-use crate::key::Code;
+use crate::key::OffsetValueCode;
 
 /// A source and its row's code against the row that won last.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Player {
-    pub code: Code,
+    pub code: OffsetValueCode,
     pub source: u32,
 }
 
@@ -31,10 +31,13 @@ impl LoserTree {
     /// is called for two whose codes are the same: it says whether the first one's row is less, and
     /// the other one's code against it.
     pub fn new(
-        codes: &[Code],
-        settle: &mut impl FnMut(Player, Player) -> Result<(bool, Code)>,
+        codes: &[OffsetValueCode],
+        settle: &mut impl FnMut(Player, Player) -> Result<(bool, OffsetValueCode)>,
     ) -> Result<Self> {
-        let player = |(source, code): (usize, &Code)| Player { code: *code, source: source as u32 };
+        let player = |(source, code): (usize, &OffsetValueCode)| Player {
+            code: *code,
+            source: source as u32,
+        };
         let leaves: Vec<Player> = codes.iter().enumerate().map(player).collect();
         let mut tree = Self { nodes: leaves.clone() };
         // The winner of each node, from the leaves up.
@@ -59,8 +62,8 @@ impl LoserTree {
     #[inline]
     pub fn replace(
         &mut self,
-        code: Code,
-        settle: &mut impl FnMut(Player, Player) -> Result<(bool, Code)>,
+        code: OffsetValueCode,
+        settle: &mut impl FnMut(Player, Player) -> Result<(bool, OffsetValueCode)>,
     ) -> Result<()> {
         let Some(winner) = self.winner() else { return Ok(()) };
         let mut player = Player { code, ..winner };
@@ -90,7 +93,7 @@ impl LoserTree {
 fn play(
     a: Player,
     b: Player,
-    settle: &mut impl FnMut(Player, Player) -> Result<(bool, Code)>,
+    settle: &mut impl FnMut(Player, Player) -> Result<(bool, OffsetValueCode)>,
 ) -> Result<(Player, Player)> {
     if a.code < b.code {
         return Ok((a, b));

@@ -9,19 +9,19 @@ use std::sync::Arc;
 
 use super::sources::Sources;
 use crate::error::{Error, Result};
-use crate::key::{Bounds, cut};
+use crate::key::{KeyRange, key_prefix};
 
 /// So many samples of pieces are taken for each part.
 const SAMPLES_A_PART: usize = 64;
 
 /// Divides all rows into parts of about so many; larger where many keys are equal.
-pub(crate) fn parts(sources: &Sources, part_rows: usize) -> Result<Vec<Bounds>> {
+pub(crate) fn parts(sources: &Sources, part_rows: usize) -> Result<Vec<KeyRange>> {
     let step = (part_rows / SAMPLES_A_PART).max(1);
     let mut samples: Vec<(&[u8], usize)> = Vec::new();
     for piece in sources.pieces() {
         for some in piece.entries().chunks(step) {
             let key = piece.key(some[0]).ok_or_else(|| Error::missing("the key of a sample"))?;
-            samples.push((cut(key), some.len()));
+            samples.push((key_prefix(key), some.len()));
         }
     }
     samples.extend(sources.runs().iter().flat_map(|run| run.bounds()));
@@ -30,11 +30,11 @@ pub(crate) fn parts(sources: &Sources, part_rows: usize) -> Result<Vec<Bounds>> 
     for (key, weight) in samples {
         if rows >= part_rows && from.as_deref() != Some(key) {
             let until: Arc<[u8]> = key.into();
-            parts.push(Bounds { from, until: Some(until.clone()) });
+            parts.push(KeyRange { from, until: Some(until.clone()) });
             (from, rows) = (Some(until), 0);
         }
         rows += weight;
     }
-    parts.push(Bounds { from, until: None });
+    parts.push(KeyRange { from, until: None });
     Ok(parts)
 }

@@ -3,8 +3,8 @@
 use super::cursor::{Chain, Cursor, Next};
 use super::loser_tree::{LoserTree, Player};
 use crate::error::{Error, Result};
-use crate::key::{Code, first_difference};
-use crate::memory::RowPlace;
+use crate::key::{OffsetValueCode, first_difference};
+use crate::memory::RowLocation;
 use crate::run::RowObject;
 
 /// A line of the cache, and so many of a row are fetched ahead.
@@ -13,7 +13,7 @@ const LINES_MAX: usize = 16;
 
 /// A merge of pieces and runs: for a result, and for a longer run, the same.
 #[derive(Debug)]
-pub(crate) struct Merge {
+pub(crate) struct Merger {
     /// The first of each chain, and those behind it in reverse.
     cursors: Vec<Cursor>,
     behind: Vec<Vec<Cursor>>,
@@ -46,7 +46,7 @@ enum Step {
     End,
 }
 
-impl Merge {
+impl Merger {
     /// Merges chains of sources, each of which begins where the one before ends, dropping rows that
     /// are equal to the one before if `distinct`, up to `limit` rows.
     pub fn new(chains: Vec<Chain>, distinct: bool, limit: u64) -> Result<Self> {
@@ -70,7 +70,7 @@ impl Merge {
     }
 
     /// The object of a merged row.
-    pub fn object(&self, source: usize, place: RowPlace) -> Result<RowObject<'_>> {
+    pub fn object(&self, source: usize, place: RowLocation) -> Result<RowObject<'_>> {
         let object = self.cursors.get(source).and_then(|cursor| cursor.object(place));
         object.ok_or_else(|| Error::missing("the object of a row that was merged"))
     }
@@ -84,10 +84,10 @@ impl Merge {
             };
             let source = winner.source as usize;
             match self.state {
-                State::Fresh if winner.code == Code::END => return Ok(Step::End),
+                State::Fresh if winner.code == OffsetValueCode::END => return Ok(Step::End),
                 State::Fresh => {
                     self.state = State::Used;
-                    if !self.distinct || winner.code != Code::EQUAL {
+                    if !self.distinct || winner.code != OffsetValueCode::EQUAL {
                         self.left -= 1;
                         return Ok(Step::Row(source));
                     }
@@ -99,7 +99,7 @@ impl Merge {
                             self.state = State::AtEnd;
                             return Ok(Step::Block);
                         }
-                        Next::End => Code::END,
+                        Next::End => OffsetValueCode::END,
                         Next::Block => {
                             self.state = State::AtBlockEnd;
                             return Ok(Step::Block);
@@ -121,7 +121,11 @@ impl Merge {
 
     /// Puts the next rows, their sources and places, into `pending` in the place of those that are
     /// there, and says whether there are no more. Their blocks stay until the next call.
-    pub fn fill(&mut self, pending: &mut Vec<(usize, RowPlace)>, rows_max: usize) -> Result<bool> {
+    pub fn fill(
+        &mut self,
+        pending: &mut Vec<(usize, RowLocation)>,
+        rows_max: usize,
+    ) -> Result<bool> {
         pending.clear();
         while pending.len() < rows_max {
             match self.step()? {
@@ -142,11 +146,11 @@ impl Merge {
 
     /// Reads a byte of every line of the cache that these rows begin with, so that what follows
     /// does not wait for each of them.
-    pub fn fetch(&self, pending: &[(usize, RowPlace)]) {
+    pub fn fetch(&self, pending: &[(usize, RowLocation)]) {
         let mut any = 0;
         for (source, place) in pending {
             let object = self.cursors.get(*source).and_then(|cursor| cursor.object(*place));
-            let Some(RowObject::Here(object)) = object else { continue };
+            let Some(RowObject::InMemory(object)) = object else { continue };
             let lines = object.bytes().iter().step_by(LINE_BYTES).take(LINES_MAX);
             any = lines.fold(any, |any, byte| any | byte);
         }
@@ -154,7 +158,7 @@ impl Merge {
     }
 
     #[inline]
-    fn replace(&mut self, code: Code) -> Result<()> {
+    fn replace(&mut self, code: OffsetValueCode) -> Result<()> {
         self.tree.replace(code, &mut settle(&self.cursors))?;
         self.state = State::Fresh;
         Ok(())
@@ -162,11 +166,11 @@ impl Merge {
 }
 
 /// Goes to the first row of a cursor, or of those behind it.
-fn begin(cursor: &mut Cursor, behind: &mut Vec<Cursor>) -> Result<Code> {
+fn begin(cursor: &mut Cursor, behind: &mut Vec<Cursor>) -> Result<OffsetValueCode> {
     loop {
         let code = cursor.begin()?;
         match behind.pop() {
-            Some(next) if code == Code::END => *cursor = next,
+            Some(next) if code == OffsetValueCode::END => *cursor = next,
             Some(next) => {
                 behind.push(next);
                 return Ok(code);
@@ -177,30 +181,30 @@ fn begin(cursor: &mut Cursor, behind: &mut Vec<Cursor>) -> Result<Code> {
 }
 
 /// Goes from the last row of a cursor to the first one behind it.
-fn follow(cursor: &mut Cursor, behind: &mut Vec<Cursor>) -> Result<Code> {
+fn follow(cursor: &mut Cursor, behind: &mut Vec<Cursor>) -> Result<OffsetValueCode> {
     let next = behind.pop().ok_or_else(|| Error::missing("a source behind one that has ended"))?;
     let last_key = cursor.last_key()?.to_vec();
     *cursor = next;
     match begin(cursor, behind)? {
-        Code::END => Ok(Code::END),
-        _ => Ok(Code::between(&last_key, cursor.key()?, 0)),
+        OffsetValueCode::END => Ok(OffsetValueCode::END),
+        _ => Ok(OffsetValueCode::between(&last_key, cursor.key()?, 0)),
     }
 }
 
 /// Compares rows whose codes are the same: by what lies behind, and then by their places in the
 /// input.
-fn settle(cursors: &[Cursor]) -> impl FnMut(Player, Player) -> Result<(bool, Code)> {
+fn settle(cursors: &[Cursor]) -> impl FnMut(Player, Player) -> Result<(bool, OffsetValueCode)> {
     |a, b| {
-        if a.code == Code::END {
-            return Ok((true, Code::END));
+        if a.code == OffsetValueCode::END {
+            return Ok((true, OffsetValueCode::END));
         }
         let [of_a, of_b] = [&cursors[a.source as usize], &cursors[b.source as usize]];
-        if a.code != Code::EQUAL
+        if a.code != OffsetValueCode::EQUAL
             && let Some((depth, word_a, word_b)) =
                 first_difference(of_a.key()?, of_b.key()?, a.code.depth() + 1)
         {
-            return Ok((word_a < word_b, Code::new(depth, word_a.max(word_b))));
+            return Ok((word_a < word_b, OffsetValueCode::new(depth, word_a.max(word_b))));
         }
-        Ok((of_a.tag()? < of_b.tag()?, Code::EQUAL))
+        Ok((of_a.ordinal()? < of_b.ordinal()?, OffsetValueCode::EQUAL))
     }
 }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use dray_format::Batch;
 use dray_page::ColumnsBuilder;
 
-use super::gather::Batches;
-use super::merger::Merge;
+use super::gather::BatchGatherer;
+use super::merger::Merger;
 use super::sources::Sources;
-use crate::context::Plan;
+use crate::context::SortContext;
 use crate::error::{Error, Result};
-use crate::key::Bounds;
-use crate::memory::RowPlace;
+use crate::key::KeyRange;
+use crate::memory::RowLocation;
 use crate::run::{RowObject, read_page};
 
 /// So many rows are merged before they become columns.
@@ -21,13 +21,13 @@ const GATHERED: usize = 128;
 
 /// A part of the result, or all of it.
 #[derive(Debug)]
-pub(crate) struct Part {
-    plan: Arc<Plan>,
-    merge: Merge,
+pub(crate) struct PartitionOutput {
+    context: Arc<SortContext>,
+    merge: Merger,
     rows: Rows,
     size: BatchSize,
     /// Merged rows: their sources, and where they are there. So many of them are used.
-    pending: Vec<(usize, RowPlace)>,
+    pending: Vec<(usize, RowLocation)>,
     used: usize,
 }
 
@@ -45,51 +45,54 @@ enum Rows {
     /// Of objects, as columns.
     Objects(ColumnsBuilder),
     /// Of batches, which are gathered column by column when all are known; and their bytes.
-    Places { batches: Arc<Batches>, places: Vec<RowPlace>, bytes: usize },
+    Places { batches: Arc<BatchGatherer>, places: Vec<RowLocation>, bytes: usize },
 }
 
-impl Part {
+impl PartitionOutput {
     /// The rows within bounds, in batches.
     pub fn new(
-        plan: Arc<Plan>,
+        context: Arc<SortContext>,
         sources: &Sources,
-        bounds: &Bounds,
+        bounds: &KeyRange,
         size: BatchSize,
     ) -> Result<Self> {
         let rows = match sources.batches() {
             Some(batches) => {
                 Rows::Places { batches: batches.clone(), places: Vec::new(), bytes: 0 }
             }
-            None => Rows::Objects(ColumnsBuilder::new(plan.layout.clone(), u64::MAX)),
+            None => Rows::Objects(ColumnsBuilder::new(context.layout.clone(), u64::MAX)),
         };
-        Self::with(rows, plan, sources, bounds, size)
+        Self::with(rows, context, sources, bounds, size)
     }
 
     /// The rows within other bounds, as the ones before.
-    pub fn then(self, sources: &Sources, bounds: &Bounds) -> Result<Self> {
-        let Self { plan, merge, rows, size, .. } = self;
+    pub fn then(self, sources: &Sources, bounds: &KeyRange) -> Result<Self> {
+        let Self { context, merge, rows, size, .. } = self;
         // Its blocks go before others are read.
         drop(merge);
-        Self::with(rows, plan, sources, bounds, size)
+        Self::with(rows, context, sources, bounds, size)
     }
 
     fn with(
         rows: Rows,
-        plan: Arc<Plan>,
+        context: Arc<SortContext>,
         sources: &Sources,
-        bounds: &Bounds,
+        bounds: &KeyRange,
         size: BatchSize,
     ) -> Result<Self> {
-        let merge =
-            Merge::new(sources.chains(&plan, bounds)?, plan.kept.distinct, plan.kept.limit)?;
-        Ok(Self { plan, merge, rows, size, pending: Vec::with_capacity(PENDING_MAX), used: 0 })
+        let merge = Merger::new(
+            sources.chains(&context, bounds)?,
+            context.kept.distinct,
+            context.kept.limit,
+        )?;
+        Ok(Self { context, merge, rows, size, pending: Vec::with_capacity(PENDING_MAX), used: 0 })
     }
 
     /// The next batch; none if there are no more rows.
     pub fn next_batch(&mut self) -> Result<Option<Batch>> {
         loop {
             if self.used == self.pending.len() {
-                self.plan.cancel.check()?;
+                self.context.cancel.check()?;
                 self.merge.fill(&mut self.pending, PENDING_MAX)?;
                 self.used = 0;
                 if self.pending.is_empty() {
@@ -99,7 +102,7 @@ impl Part {
             let pending = &self.pending[self.used..];
             let (taken, is_full) = match &mut self.rows {
                 Rows::Objects(columns) => {
-                    take_objects(columns, (&self.merge, &self.plan), pending, self.size)?
+                    take_objects(columns, (&self.merge, &self.context), pending, self.size)?
                 }
                 Rows::Places { batches, places, bytes } => {
                     take_places((places, bytes), batches, pending, self.size)?
@@ -126,8 +129,8 @@ impl Part {
 /// Makes columns of pending rows, and says of how many, and whether the batch is full.
 fn take_objects(
     columns: &mut ColumnsBuilder,
-    (merge, plan): (&Merge, &Plan),
-    pending: &[(usize, RowPlace)],
+    (merge, context): (&Merger, &SortContext),
+    pending: &[(usize, RowLocation)],
     size: BatchSize,
 ) -> Result<(usize, bool)> {
     let mut taken = 0;
@@ -142,15 +145,15 @@ fn take_objects(
         for (source, place) in pending.iter().take(GATHERED.min(size.rows - columns.rows())) {
             let object = merge.object(*source, *place)?;
             bytes += match object {
-                RowObject::Here(object) => object.bytes().len(),
-                RowObject::Late(page) => page.bytes(),
+                RowObject::InMemory(object) => object.bytes().len(),
+                RowObject::OnDisk(page) => page.bytes(),
             };
             if bytes > size.bytes && (columns.rows() > 0 || !objects.is_empty()) {
                 break;
             }
             match object {
-                RowObject::Here(object) => objects.push(object),
-                RowObject::Late(page) => {
+                RowObject::InMemory(object) => objects.push(object),
+                RowObject::OnDisk(page) => {
                     late = Some(page);
                     break;
                 }
@@ -163,7 +166,9 @@ fn take_objects(
         columns.append(objects.iter().copied())?;
         taken += objects.len();
         if let Some(page) = late {
-            columns.append(read_page(page, &plan.layout, plan.stock.rooms(), 1)?.objects())?;
+            columns.append(
+                read_page(page, &context.layout, context.page_cache.rooms(), 1)?.objects(),
+            )?;
             taken += 1;
         }
         let more = objects.len() + usize::from(late.is_some());
@@ -177,9 +182,9 @@ fn take_objects(
 
 /// The same of rows that are gathered later.
 fn take_places(
-    (places, bytes): (&mut Vec<RowPlace>, &mut usize),
-    batches: &Batches,
-    pending: &[(usize, RowPlace)],
+    (places, bytes): (&mut Vec<RowLocation>, &mut usize),
+    batches: &BatchGatherer,
+    pending: &[(usize, RowLocation)],
     size: BatchSize,
 ) -> Result<(usize, bool)> {
     for (taken, (_, place)) in pending.iter().enumerate() {

@@ -17,11 +17,11 @@ use std::thread::JoinHandle;
 use dray_format::Batch;
 
 use super::merge_path::parts;
-use super::output::{BatchSize, Part};
+use super::output::{BatchSize, PartitionOutput};
 use super::sources::Sources;
-use crate::context::Plan;
+use crate::context::SortContext;
 use crate::error::{Error, Result};
-use crate::key::Bounds;
+use crate::key::KeyRange;
 
 /// A part has about so many batches, and its queue as many.
 pub(crate) const BATCHES_A_PART: usize = 2;
@@ -35,8 +35,8 @@ type Message = Result<Option<Batch>>;
 
 /// Threads that merge, and what they have made.
 #[derive(Debug)]
-pub(crate) struct Workers {
-    shared: Arc<Shared>,
+pub(crate) struct ParallelMerge {
+    shared: Arc<SortState>,
     threads: Vec<JoinHandle<()>>,
     /// What comes of each part.
     results: std::vec::IntoIter<Receiver<Message>>,
@@ -44,11 +44,11 @@ pub(crate) struct Workers {
 }
 
 #[derive(Debug)]
-struct Shared {
-    plan: Arc<Plan>,
+struct SortState {
+    context: Arc<SortContext>,
     sources: Sources,
     size: BatchSize,
-    parts: Vec<Bounds>,
+    parts: Vec<KeyRange>,
     /// Where the batches of each part go; taken by the thread that makes them.
     queues: Vec<Mutex<Option<SyncSender<Message>>>>,
     next: AtomicUsize,
@@ -58,10 +58,10 @@ struct Shared {
     stopped: AtomicBool,
 }
 
-impl Workers {
+impl ParallelMerge {
     /// Starts threads that merge parts of about so many rows.
     pub fn start(
-        plan: Arc<Plan>,
+        context: Arc<SortContext>,
         sources: Sources,
         threads: usize,
         part_rows: usize,
@@ -71,8 +71,8 @@ impl Workers {
         let (queues, results): (Vec<_>, Vec<_>) =
             parts.iter().map(|_| sync_channel(BATCHES_A_PART)).unzip();
         let queues = queues.into_iter().map(|queue| Mutex::new(Some(queue))).collect();
-        let shared = Arc::new(Shared {
-            plan,
+        let shared = Arc::new(SortState {
+            context,
             sources,
             size,
             parts,
@@ -83,20 +83,20 @@ impl Workers {
             stopped: AtomicBool::new(false),
         });
         let (results, result) = (results.into_iter(), None);
-        let mut workers = Self { shared, threads: Vec::with_capacity(threads), results, result };
+        let mut merge = Self { shared, threads: Vec::with_capacity(threads), results, result };
         for number in 0..threads {
-            let shared = workers.shared.clone();
+            let shared = merge.shared.clone();
             let named = std::thread::Builder::new().name(format!("dray-merge-{number}"));
             let refused = |error| Error::Thread(format!("can't start a thread to merge: {error}"));
-            workers.threads.push(named.spawn(move || shared.work()).map_err(refused)?);
+            merge.threads.push(named.spawn(move || shared.work()).map_err(refused)?);
         }
-        Ok(workers)
+        Ok(merge)
     }
 
     /// The next batch, when it is there; none if there are no more rows.
     pub fn next_batch(&mut self) -> Result<Option<Batch>> {
         loop {
-            self.shared.plan.cancel.check()?;
+            self.shared.context.cancel.check()?;
             if let Some(result) = &self.result {
                 let lost =
                     |_| Err(Error::Thread("a thread that merged has ended too early".into()));
@@ -115,7 +115,7 @@ impl Workers {
     }
 }
 
-impl Drop for Workers {
+impl Drop for ParallelMerge {
     fn drop(&mut self) {
         self.shared.stopped.store(true, Ordering::Relaxed);
         // Nobody reads any more, so sending fails; and who waits for a part to begin looks again.
@@ -130,7 +130,7 @@ impl Drop for Workers {
     }
 }
 
-impl Shared {
+impl SortState {
     fn work(&self) {
         let mut last = None;
         loop {
@@ -159,13 +159,13 @@ impl Shared {
     /// Merges a part, and returns it: the next one's batches have as much room from the beginning.
     fn merge(
         &self,
-        last: Option<Part>,
-        bounds: &Bounds,
+        last: Option<PartitionOutput>,
+        bounds: &KeyRange,
         queue: &SyncSender<Message>,
-    ) -> Result<Part> {
+    ) -> Result<PartitionOutput> {
         let mut part = match last {
             Some(last) => last.then(&self.sources, bounds)?,
-            None => Part::new(self.plan.clone(), &self.sources, bounds, self.size)?,
+            None => PartitionOutput::new(self.context.clone(), &self.sources, bounds, self.size)?,
         };
         while let Some(batch) = part.next_batch()? {
             if queue.send(Ok(Some(batch))).is_err() {

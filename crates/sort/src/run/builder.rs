@@ -6,15 +6,15 @@ use std::sync::Arc;
 use dray_format::{Batch, Column};
 use dray_page::{Layout, Measured, PageBuilder};
 
-use super::cutoff::Cutoff;
+use super::cutoff::CutoffKey;
 use super::entry_sort;
-use super::in_memory::Piece;
-use crate::context::Kept;
+use super::in_memory::MemoryRun;
+use crate::context::RowSelection;
 use crate::error::{Error, Result};
-use crate::key::{BLOCKS_END, Entry, KeyEncoder, Keys, Varying, word};
-use crate::memory::{Block, BlockKeys, BlockRows, Memory, Reservation, Stock};
+use crate::key::{ENTRY_BLOCKS_END, Entry, KeyEncoder, Keys, VaryingBytes, word};
+use crate::memory::{Block, BlockKeys, BlockPayload, MemoryBudget, PageCache, Reservation};
 
-/// The rows of a batch have so many bits in a tag, and its number those before.
+/// The rows of a batch have so many bits in a ordinal, and its number those before.
 pub(crate) const ROW_BITS: u32 = 31;
 
 /// What a column of a kept batch takes besides its values: here, among all that rows are gathered
@@ -27,15 +27,15 @@ const FEW: usize = 4;
 
 /// Rows on their way to be sorted, in the order in which they came.
 #[derive(Debug)]
-pub(crate) struct OpenPiece {
+pub(crate) struct RunBuilder {
     builder: PageBuilder,
-    stock: Arc<Stock>,
+    page_cache: Arc<PageCache>,
     key_width: Option<usize>,
     blocks: Vec<Block>,
     /// Keys of the rows whose page is not full yet.
     keys: BlockKeys,
     rows: usize,
-    /// Where batches begin, and the tags of their first rows here.
+    /// Where batches begin, and the ordinals of their first rows here.
     batches: Vec<(usize, u64)>,
     /// Bytes of all pages, and of the keys of those that are full.
     bytes: usize,
@@ -51,16 +51,16 @@ fn key_bytes(encoder: &KeyEncoder, sizes: &[u32]) -> usize {
         .map_or(2 * objects + size_of::<usize>() * sizes.len(), |width| width * sizes.len())
 }
 
-impl OpenPiece {
+impl RunBuilder {
     pub fn new(
         layout: &Arc<Layout>,
-        stock: &Arc<Stock>,
+        page_cache: &Arc<PageCache>,
         key_width: Option<usize>,
-        memory: &Arc<dyn Memory>,
+        memory: &Arc<dyn MemoryBudget>,
     ) -> Result<Self> {
         Ok(Self {
-            builder: PageBuilder::within(layout.clone(), stock.rooms(), false)?,
-            stock: stock.clone(),
+            builder: PageBuilder::within(layout.clone(), page_cache.rooms(), false)?,
+            page_cache: page_cache.clone(),
             key_width,
             blocks: Vec::new(),
             keys: BlockKeys::new(key_width),
@@ -94,14 +94,14 @@ impl OpenPiece {
     }
 
     /// Appends rows of a batch, if memory for them can be reserved; none that the cutoff says are
-    /// not wanted. `tag` is that of the batch's row 0.
+    /// not wanted. `ordinal` is that of the batch's row 0.
     pub fn append(
         &mut self,
         encoder: &KeyEncoder,
         (batch, measured): (&Batch, &Measured<'_>),
         rows: Range<usize>,
-        tag: u64,
-        cutoff: Option<&Cutoff>,
+        ordinal: u64,
+        cutoff: Option<&CutoffKey>,
     ) -> Result<bool> {
         if !self.reserve(encoder, measured, rows.clone()) {
             return Ok(false);
@@ -116,7 +116,7 @@ impl OpenPiece {
                 keys.len()
             };
             self.append_keyed(measured, &keys, from..until, rows.start)?;
-            self.count(until - from, tag + (rows.start + from) as u64);
+            self.count(until - from, ordinal + (rows.start + from) as u64);
             from = (until..keys.len()).find(wanted).unwrap_or(keys.len());
         }
         self.settle();
@@ -139,14 +139,14 @@ impl OpenPiece {
         self.blocks.last().is_some_and(Block::is_kept)
     }
 
-    /// Keeps a batch, which holds so much memory, with the sizes and the tag of its rows, unless
+    /// Keeps a batch, which holds so much memory, with the sizes and the ordinal of its rows, unless
     /// memory can't be reserved: then it says how much.
     pub fn keep(
         &mut self,
         encoder: &KeyEncoder,
         (batch, held_bytes): (&Batch, usize),
         sizes: &[u32],
-        tag: u64,
+        ordinal: u64,
     ) -> Result<Option<usize>> {
         let kept = held_bytes + COLUMN_BYTES * batch.columns.len() + size_of_val(sizes);
         let needed = kept + key_bytes(encoder, sizes) + size_of::<Entry>() * batch.rows;
@@ -155,8 +155,8 @@ impl OpenPiece {
         }
         self.keys = BlockKeys::from_keys(self.key_width, encoder.encode(batch))?;
         self.bytes += kept;
-        self.count(batch.rows, tag);
-        self.close_block(BlockRows::Batch(batch.clone(), sizes.into()))?;
+        self.count(batch.rows, ordinal);
+        self.close_block(BlockPayload::Batch(batch.clone(), sizes.into()))?;
         self.settle();
         Ok(None)
     }
@@ -169,8 +169,9 @@ impl OpenPiece {
     ) -> bool {
         let needed = self.needed(encoder, measured, rows.clone());
         // Pages that were dropped have left theirs.
-        self.stock.leave(self.builder.page_bytes_of(measured, rows));
-        self.reservation.try_grow(needed) || self.stock.clear() && self.reservation.try_grow(needed)
+        self.page_cache.leave(self.builder.page_bytes_of(measured, rows));
+        self.reservation.try_grow(needed)
+            || self.page_cache.clear() && self.reservation.try_grow(needed)
     }
 
     /// Appends rows with these keys, of which the first one's is that of row `first`.
@@ -188,28 +189,29 @@ impl OpenPiece {
         while let Some(page) = self.builder.pop() {
             let end = from + page.len().saturating_sub(self.keys.len());
             self.keys.extend(keys, from..end)?;
-            self.close_block(BlockRows::Page(page))?;
+            self.close_block(BlockPayload::Page(page))?;
             from = end;
         }
         self.keys.extend(keys, from..rows.end)
     }
 
-    /// Counts rows of which the first has this tag.
+    /// Counts rows of which the first has this ordinal.
     fn count(&mut self, rows: usize, first: u64) {
         if rows == 0 {
             return;
         }
-        let continues = |&(start, tag): &(usize, u64)| tag + (self.rows - start) as u64 == first;
+        let continues =
+            |&(start, ordinal): &(usize, u64)| ordinal + (self.rows - start) as u64 == first;
         if !self.batches.last().is_some_and(continues) {
             self.batches.push((self.rows, first));
         }
         self.rows += rows;
     }
 
-    fn close_block(&mut self, rows: BlockRows) -> Result<()> {
-        if self.blocks.len() + 1 >= BLOCKS_END {
+    fn close_block(&mut self, rows: BlockPayload) -> Result<()> {
+        if self.blocks.len() + 1 >= ENTRY_BLOCKS_END {
             return Err(Error::Setting(format!(
-                "{BLOCKS_END} pages or batches in memory; larger ones are fewer"
+                "{ENTRY_BLOCKS_END} pages or batches in memory; larger ones are fewer"
             )));
         }
         let mut keys = std::mem::replace(&mut self.keys, BlockKeys::new(self.key_width));
@@ -220,12 +222,12 @@ impl OpenPiece {
     }
 
     /// Sorts the rows.
-    pub fn sort(mut self, kept: Kept) -> Result<Piece> {
+    pub fn sort(mut self, kept: RowSelection) -> Result<MemoryRun> {
         for page in self.builder.finish() {
-            self.close_block(BlockRows::Page(page))?;
+            self.close_block(BlockPayload::Page(page))?;
         }
         let keys = self.blocks.iter().map(|block| block.keys.parts().0);
-        let varying = self.key_width.and_then(|width| Varying::of(width, keys));
+        let varying = self.key_width.and_then(|width| VaryingBytes::of(width, keys));
         let first_word =
             |key: &[u8]| varying.as_ref().map_or_else(|| word(key, 0), |varying| varying.word(key));
         let mut entries = Vec::with_capacity(self.rows);
@@ -257,26 +259,31 @@ impl OpenPiece {
     }
 
     fn emptied(&self) -> Result<Self> {
-        Self::new(self.builder.layout(), &self.stock, self.key_width, self.reservation.memory())
+        Self::new(
+            self.builder.layout(),
+            &self.page_cache,
+            self.key_width,
+            self.reservation.memory(),
+        )
     }
 
     /// The same rows in pages that have no others, if memory for these can be reserved: there are
     /// none here yet.
-    fn copied(mut self, piece: Piece) -> Result<Piece> {
+    fn copied(mut self, piece: MemoryRun) -> Result<MemoryRun> {
         let row_of = |entry: Entry| {
             let (block, row) = entry.place();
             let found = || {
                 Some((
                     piece.object(block, row)?,
                     piece.key_at(block, row)?,
-                    piece.tag_at(block, row)?,
+                    piece.ordinal_at(block, row)?,
                 ))
             };
             found().ok_or_else(|| Error::missing("a row that is copied"))
         };
         // A page may be left half empty, and each row may need a batch of its own.
         let row_bytes = size_of::<Entry>() + 2 * size_of::<(usize, u64)>() + 2 * size_of::<u32>();
-        let mut needed = 2 * self.stock.rooms().page_bytes();
+        let mut needed = 2 * self.page_cache.rooms().page_bytes();
         for entry in piece.entries() {
             let (object, key, _) = row_of(*entry)?;
             needed += 2 * (object.bytes().len() + key.len()) + row_bytes;
@@ -286,24 +293,24 @@ impl OpenPiece {
         }
         let mut entries = Vec::with_capacity(piece.rows());
         for entry in piece.entries() {
-            let (object, key, tag) = row_of(*entry)?;
+            let (object, key, ordinal) = row_of(*entry)?;
             self.builder.copy(object)?;
             while let Some(page) = self.builder.pop() {
                 self.bytes += page.bytes().len();
-                self.close_block(BlockRows::Page(page))?;
+                self.close_block(BlockPayload::Page(page))?;
             }
             entries.push(entry.moved(self.blocks.len(), self.keys.len()));
             self.keys.push(key)?;
-            self.count(1, tag);
+            self.count(1, ordinal);
         }
         for page in self.builder.finish() {
             self.bytes += page.bytes().len();
-            self.close_block(BlockRows::Page(page))?;
+            self.close_block(BlockPayload::Page(page))?;
         }
         Ok(self.sorted(entries))
     }
 
-    fn sorted(mut self, entries: Vec<Entry>) -> Piece {
+    fn sorted(mut self, entries: Vec<Entry>) -> MemoryRun {
         let mut rows = 0;
         let begin = |block: &Block| {
             let first = rows;
@@ -315,6 +322,6 @@ impl OpenPiece {
             + size_of::<(usize, u64)>() * self.batches.capacity();
         self.reservation.shrink_to(self.bytes + taken);
         let (blocks, batches, reservation) = (self.blocks, self.batches, self.reservation);
-        Piece { blocks, first_rows, batches, entries, _reservation: reservation }
+        MemoryRun { blocks, first_rows, batches, entries, _reservation: reservation }
     }
 }

@@ -23,7 +23,7 @@ const UNPACKING: f64 = 0.25;
 
 /// What writing and packing take, of all threads.
 #[derive(Debug)]
-pub(crate) struct Pace {
+pub(crate) struct CompressionPolicy {
     compression: SpillCompression,
     seen: Mutex<Seen>,
 }
@@ -64,7 +64,7 @@ impl Mean {
     }
 }
 
-impl Pace {
+impl CompressionPolicy {
     pub fn new(compression: SpillCompression) -> Self {
         Self { compression, seen: Mutex::default() }
     }
@@ -88,10 +88,10 @@ impl Pace {
         }
     }
 
-    pub fn packed(&self, bytes: usize, packed_bytes: usize, took: Duration) {
+    pub fn packed(&self, bytes: usize, compressed_bytes: usize, took: Duration) {
         let mut seen = self.seen();
         seen.packing.add(took.as_secs_f64(), bytes);
-        seen.packed.add(packed_bytes as f64, bytes);
+        seen.packed.add(compressed_bytes as f64, bytes);
         seen.untried = 0;
     }
 
@@ -113,18 +113,18 @@ mod tests {
     /// Writes and, where it is said to pay, packs to a half, at so many microseconds for each write
     /// and each packing. Returns how often it packed.
     fn packed_of(
-        pace: &Pace,
+        policy: &CompressionPolicy,
         times: usize,
         packing_us: u64,
         written_us: impl Fn(bool) -> u64,
     ) -> usize {
         let packs = |_: &usize| {
-            let packs = pace.packs(BYTES);
+            let packs = policy.packs(BYTES);
             let bytes = if packs { BYTES / 2 } else { BYTES };
             if packs {
-                pace.packed(BYTES, bytes, Duration::from_micros(packing_us));
+                policy.packed(BYTES, bytes, Duration::from_micros(packing_us));
             }
-            pace.written(bytes, Duration::from_micros(written_us(packs)));
+            policy.written(bytes, Duration::from_micros(written_us(packs)));
             packs
         };
         (0..times).filter(packs).count()
@@ -132,23 +132,23 @@ mod tests {
 
     #[test]
     fn a_disk_that_becomes_slow_and_fast_again() {
-        let pace = Pace::new(SpillCompression::Auto);
+        let policy = CompressionPolicy::new(SpillCompression::Auto);
         // Into the cache: the first time it is tried after 64 blocks.
-        assert_eq!(packed_of(&pace, 640, 400, |packs| if packs { 50 } else { 100 }), 10);
+        assert_eq!(packed_of(&policy, 640, 400, |packs| if packs { 50 } else { 100 }), 10);
         // 100 MB/s.
-        assert!(packed_of(&pace, 640, 400, |packs| if packs { 1300 } else { 2600 }) > 500);
-        assert!(packed_of(&pace, 1280, 400, |packs| if packs { 50 } else { 100 }) < 200);
+        assert!(packed_of(&policy, 640, 400, |packs| if packs { 1300 } else { 2600 }) > 500);
+        assert!(packed_of(&policy, 1280, 400, |packs| if packs { 50 } else { 100 }) < 200);
     }
 
     #[test]
     fn bytes_that_do_not_become_fewer() {
-        let pace = Pace::new(SpillCompression::Auto);
+        let policy = CompressionPolicy::new(SpillCompression::Auto);
         let packs = |_: &usize| {
-            let packs = pace.packs(BYTES);
+            let packs = policy.packs(BYTES);
             if packs {
-                pace.packed(BYTES, BYTES + 1000, Duration::from_micros(100));
+                policy.packed(BYTES, BYTES + 1000, Duration::from_micros(100));
             }
-            pace.written(BYTES, Duration::from_micros(2600));
+            policy.written(BYTES, Duration::from_micros(2600));
             packs
         };
         assert_eq!((0..640).filter(packs).count(), 10);
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn always_or_never() {
         for (compression, packed) in [(SpillCompression::Lz4, 100), (SpillCompression::None, 0)] {
-            assert_eq!(packed_of(&Pace::new(compression), 100, 400, |_| 2600), packed);
+            assert_eq!(packed_of(&CompressionPolicy::new(compression), 100, 400, |_| 2600), packed);
         }
     }
 }

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use crate::key::cut;
+use crate::key::key_prefix;
 
 /// A key, or the beginning of one, that as many rows are not greater than as are wanted.
 #[derive(Debug, Clone)]
-pub(crate) struct Cutoff(Arc<[u8]>);
+pub(crate) struct CutoffKey(Arc<[u8]>);
 
-impl Cutoff {
+impl CutoffKey {
     /// What comes behind the row with this key.
     pub fn behind(key: &[u8]) -> Self {
-        Self(cut(key).into())
+        Self(key_prefix(key).into())
     }
 
     /// What comes behind so many rows as are wanted. Of sorted rows these are samples: the
@@ -30,7 +30,7 @@ impl Cutoff {
     /// Whether a row with this key may be among those that are wanted.
     #[inline]
     pub fn is_before(&self, key: &[u8]) -> bool {
-        *cut(key) <= *self.0
+        *key_prefix(key) <= *self.0
     }
 
     /// The one that drops more.

@@ -9,7 +9,7 @@
 use std::ops::Range;
 
 use crate::error::{Error, Result};
-use crate::key::{Entry, Varying, goes_on, word};
+use crate::key::{Entry, VaryingBytes, has_next_word, word};
 
 /// Entries that share all words before `depth`.
 struct Group {
@@ -24,7 +24,7 @@ struct Group {
 pub(crate) fn sort<'k>(
     entries: &mut [Entry],
     key: impl Fn(Entry) -> Option<&'k [u8]>,
-    mut varying: Option<&Varying>,
+    mut varying: Option<&VaryingBytes>,
 ) -> Result<()> {
     let key =
         |entry: Entry| key(entry).ok_or_else(|| Error::missing("the key of a row that is sorted"));
@@ -38,7 +38,9 @@ pub(crate) fn sort<'k>(
         let next_depth = |entry: Entry| match varying {
             Some(varying) => Ok(varying.behind()),
             // No key is the beginning of another, so either all go on or none.
-            None => key(entry).map(|key| goes_on(key, group.depth).then_some(group.depth + 1)),
+            None => {
+                key(entry).map(|key| has_next_word(key, group.depth).then_some(group.depth + 1))
+            }
         };
         let (mut start, mut before) = (group.entries.start, None);
         while start < group.entries.end {
@@ -95,14 +97,14 @@ fn sort_by_word(entries: &mut [Entry]) {
 #[cfg(test)]
 mod tests {
     use super::sort;
-    use crate::key::{Code, Entry, Varying, word};
+    use crate::key::{Entry, OffsetValueCode, VaryingBytes, word};
 
     /// Sorts keys of one width, one behind the other, and holds their order and every code against
     /// those of whole keys.
     fn check(width: usize, keys: &[u8], what: &str) {
         let key_at = |row: usize| &keys[row * width..][..width];
         let key = |entry: Entry| key_at(entry.place().1);
-        for varying in [Varying::of(width, [keys].into_iter()), None] {
+        for varying in [VaryingBytes::of(width, [keys].into_iter()), None] {
             let first_word = |row| {
                 varying
                     .as_ref()
@@ -119,11 +121,11 @@ mod tests {
             assert_eq!(found, expected, "{what}, {varying:?}");
             assert_eq!(
                 entries[0].code(),
-                Some(Code::new(0, word(key(entries[0]), 0))),
+                Some(OffsetValueCode::new(0, word(key(entries[0]), 0))),
                 "{what}, {varying:?}"
             );
             for (i, pair) in entries.windows(2).enumerate() {
-                let code = Code::between(key(pair[0]), key(pair[1]), 0);
+                let code = OffsetValueCode::between(key(pair[0]), key(pair[1]), 0);
                 assert_eq!(
                     pair[1].code(),
                     Some(code),

@@ -8,7 +8,7 @@ use crate::memory::{Block, Reservation, rows_before};
 
 /// Rows in memory, whose entries are sorted.
 #[derive(Debug)]
-pub(crate) struct Piece {
+pub(crate) struct MemoryRun {
     pub(super) blocks: Vec<Block>,
     /// Where each block's rows begin.
     pub(super) first_rows: Vec<usize>,
@@ -17,7 +17,7 @@ pub(crate) struct Piece {
     pub(super) _reservation: Reservation,
 }
 
-impl Piece {
+impl MemoryRun {
     /// Whether it has batches as they came.
     pub fn is_kept(&self) -> bool {
         self.blocks.last().is_some_and(Block::is_kept)
@@ -58,10 +58,10 @@ impl Piece {
     }
 
     /// Where a row was in the input.
-    pub fn tag_at(&self, block: usize, row: usize) -> Option<u64> {
+    pub fn ordinal_at(&self, block: usize, row: usize) -> Option<u64> {
         let row = self.first_rows.get(block)? + row;
         let after = self.batches.partition_point(|(start, _)| *start <= row);
-        let (start, tag) = self.batches.get(after.checked_sub(1)?)?;
-        Some(tag + (row - start) as u64)
+        let (start, ordinal) = self.batches.get(after.checked_sub(1)?)?;
+        Some(ordinal + (row - start) as u64)
     }
 }

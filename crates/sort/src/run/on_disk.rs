@@ -1,8 +1,8 @@
-//! Runs on disk: sorted rows as pages, each with the keys and tags of its rows.
+//! DiskRuns on disk: sorted rows as pages, each with the keys and ordinals of its rows.
 //!
 //! ```text
 //! ┌──────────┬──────┬──────┬──────┬──────────┬──────┬─ ─
-//! │ page     │ keys │ tags │ ends │ page     │ keys │         in files without names
+//! │ page     │ keys │ ordinals │ ends │ page     │ keys │         in files without names
 //! └──────────┴──────┴──────┴──────┴──────────┴──────┴─ ─
 //! ```
 //!
@@ -19,67 +19,67 @@ use std::sync::Arc;
 use dray_format::crc32c;
 use dray_page::{Layout, Object, Rooms, VerifiedPage};
 
-use super::spill_file::Stored;
+use super::spill_file::Extent;
 use crate::error::{Error, Result};
-use crate::key::{BOUND_BYTES, cut};
+use crate::key::{PREFIX_BYTES, key_prefix};
 use crate::memory::BlockKeys;
 
 /// Sorted rows on disk.
 #[derive(Debug)]
-pub(crate) struct Run {
+pub(crate) struct DiskRun {
     key_width: Option<usize>,
     blocks: Vec<BlockMeta>,
-    /// The beginning of the last row's key, and the tags of the first and the last one.
+    /// The beginning of the last row's key, and the ordinals of the first and the last one.
     last: Box<[u8]>,
-    tags: [u64; 2],
+    ordinals: [u64; 2],
     rows: u64,
     block_bytes_max: usize,
-    passing_bytes_max: usize,
+    transient_bytes_max: usize,
 }
 
 #[derive(Debug)]
 pub(super) struct BlockMeta {
     /// The beginning of its first key: it tells blocks apart well enough to divide a merge.
     pub bound: Box<[u8]>,
-    pub page: Stored,
+    pub page: Extent,
     /// Whether the page is read only when its one row is wanted.
-    pub is_late: bool,
+    pub is_large: bool,
     pub rows: usize,
     pub key_bytes: usize,
-    /// Keys, tags and ends.
-    pub beside: Stored,
+    /// Keys, ordinals and ends.
+    pub beside: Extent,
     pub checksum: u32,
 }
 
 impl BlockMeta {
-    fn tags_bytes(&self) -> usize {
+    fn ordinals_bytes(&self) -> usize {
         self.rows * size_of::<u64>()
     }
 
     /// The memory that it takes until the next one is read. Ends are there twice for a moment.
     fn bytes(&self) -> usize {
-        let page_bytes = if self.is_late { 0 } else { self.page.bytes() };
+        let page_bytes = if self.is_large { 0 } else { self.page.bytes() };
         page_bytes + 2 * self.beside.bytes() - self.key_bytes
     }
 
     /// The memory that it takes for a moment.
-    fn passing_bytes(&self) -> usize {
-        let page_bytes = if self.is_late { self.page.bytes() } else { 0 };
-        (page_bytes + self.page.packed_bytes()).max(self.beside.packed_bytes())
+    fn transient_bytes(&self) -> usize {
+        let page_bytes = if self.is_large { self.page.bytes() } else { 0 };
+        (page_bytes + self.page.compressed_bytes()).max(self.beside.compressed_bytes())
     }
 }
 
-impl Run {
+impl DiskRun {
     /// A run without rows yet, whose keys have one width or many.
     pub(super) fn new(key_width: Option<usize>) -> Self {
         Self {
             key_width,
             blocks: Vec::new(),
             last: Box::default(),
-            tags: [0; 2],
+            ordinals: [0; 2],
             rows: 0,
             block_bytes_max: 0,
-            passing_bytes_max: 0,
+            transient_bytes_max: 0,
         }
     }
 
@@ -87,26 +87,26 @@ impl Run {
         self.key_width
     }
 
-    /// Appends a block, whose last row's key begins like this, with its first and last tag.
-    pub(super) fn push(&mut self, block: BlockMeta, last: Box<[u8]>, tags: [u64; 2]) {
-        self.tags = [if self.rows > 0 { self.tags[0] } else { tags[0] }, tags[1]];
+    /// Appends a block, whose last row's key begins like this, with its first and last ordinal.
+    pub(super) fn push(&mut self, block: BlockMeta, last: Box<[u8]>, ordinals: [u64; 2]) {
+        self.ordinals = [if self.rows > 0 { self.ordinals[0] } else { ordinals[0] }, ordinals[1]];
         self.rows += block.rows as u64;
         self.last = last;
         self.block_bytes_max = self.block_bytes_max.max(block.bytes());
-        self.passing_bytes_max = self.passing_bytes_max.max(block.passing_bytes());
+        self.transient_bytes_max = self.transient_bytes_max.max(block.transient_bytes());
         self.blocks.push(block);
     }
 
     /// One run of two, of which the second one's rows are not less than the first one's.
     pub fn followed_by(mut self, next: Self) -> Self {
         if next.rows > 0 {
-            let first = if self.rows > 0 { self.tags } else { next.tags };
-            (self.last, self.tags) = (next.last, [first[0], next.tags[1]]);
+            let first = if self.rows > 0 { self.ordinals } else { next.ordinals };
+            (self.last, self.ordinals) = (next.last, [first[0], next.ordinals[1]]);
         }
         self.blocks.extend(next.blocks);
         self.rows += next.rows;
         self.block_bytes_max = self.block_bytes_max.max(next.block_bytes_max);
-        self.passing_bytes_max = self.passing_bytes_max.max(next.passing_bytes_max);
+        self.transient_bytes_max = self.transient_bytes_max.max(next.transient_bytes_max);
         self
     }
 
@@ -130,10 +130,10 @@ impl Run {
     }
 
     /// The first and the last row, if there are any.
-    pub fn ends(&self) -> Option<[End<'_>; 2]> {
+    pub fn ends(&self) -> Option<[EndRow<'_>; 2]> {
         let first = &*self.blocks.first()?.bound;
-        let ends = [(first, self.tags[0]), (&*self.last, self.tags[1])];
-        Some(ends.map(|(key, tag)| End { key, tag, is_whole: key.len() < BOUND_BYTES }))
+        let ends = [(first, self.ordinals[0]), (&*self.last, self.ordinals[1])];
+        Some(ends.map(|(key, ordinal)| EndRow { key, ordinal, is_whole: key.len() < PREFIX_BYTES }))
     }
 
     /// Beginnings of keys, and how many rows more than those before are not greater.
@@ -149,15 +149,15 @@ impl Run {
 
     /// The memory that reading a block, or a late page, takes for a moment; of all the runs that a
     /// thread merges, one does so at a time.
-    pub fn passing_bytes_max(&self) -> usize {
-        self.passing_bytes_max
+    pub fn transient_bytes_max(&self) -> usize {
+        self.transient_bytes_max
     }
 
     /// Has the system begin to read a block that is wanted next.
     pub fn read_ahead(&self, number: usize) {
         if let Some(block) = self.blocks.get(number) {
             block.beside.read_ahead();
-            if !block.is_late {
+            if !block.is_large {
                 block.page.read_ahead();
             }
         }
@@ -169,11 +169,11 @@ impl Run {
         layout: &Arc<Layout>,
         rooms: &Arc<Rooms>,
         number: usize,
-    ) -> Result<RunBlock> {
+    ) -> Result<DiskBlock> {
         let block = self.blocks.get(number).ok_or_else(|| Error::missing("a block of a run"))?;
-        let page = match block.is_late {
-            true => BlockPage::Late(block.page.clone()),
-            false => BlockPage::Here(read_page(&block.page, layout, rooms, block.rows)?),
+        let page = match block.is_large {
+            true => BlockPage::OnDisk(block.page.clone()),
+            false => BlockPage::InMemory(read_page(&block.page, layout, rooms, block.rows)?),
         };
         let mut keys = vec![0; block.beside.bytes()];
         block.beside.read(&mut keys)?;
@@ -184,36 +184,36 @@ impl Run {
                 "keys have the checksum {found:08x}, expected {expected:08x}"
             )));
         }
-        let mut tags = keys.split_off(block.key_bytes);
-        let ends = tags.split_off(block.tags_bytes());
+        let mut ordinals = keys.split_off(block.key_bytes);
+        let ends = ordinals.split_off(block.ordinals_bytes());
         let keys = BlockKeys::from_parts(self.key_width, block.rows, &ends, keys)?;
-        Ok(RunBlock { page, keys, tags })
+        Ok(DiskBlock { page, keys, ordinals })
     }
 }
 
 /// The first or last row of a source.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct End<'a> {
+pub(crate) struct EndRow<'a> {
     /// Its key, or the beginning of it.
     pub key: &'a [u8],
     pub is_whole: bool,
     /// Where it was in the input.
-    pub tag: u64,
+    pub ordinal: u64,
 }
 
-impl End<'_> {
+impl EndRow<'_> {
     /// Whether this row is known to come before the other one.
     pub fn is_before(&self, other: &Self) -> bool {
         if self.is_whole && other.is_whole {
-            return (self.key, self.tag) < (other.key, other.tag);
+            return (self.key, self.ordinal) < (other.key, other.ordinal);
         }
-        cut(self.key) < cut(other.key)
+        key_prefix(self.key) < key_prefix(other.key)
     }
 }
 
 /// Reads a page of so many rows, and verifies it.
 pub(crate) fn read_page(
-    page: &Stored,
+    page: &Extent,
     layout: &Arc<Layout>,
     rooms: &Arc<Rooms>,
     rows: usize,
@@ -232,30 +232,30 @@ pub(crate) fn read_page(
     Ok(page)
 }
 
-/// A block of a run, and its rows' tags.
+/// A block of a run, and its rows' ordinals.
 #[derive(Debug)]
-pub(crate) struct RunBlock {
+pub(crate) struct DiskBlock {
     page: BlockPage,
     pub keys: BlockKeys,
-    tags: Vec<u8>,
+    ordinals: Vec<u8>,
 }
 
 #[derive(Debug)]
 enum BlockPage {
-    Here(VerifiedPage),
+    InMemory(VerifiedPage),
     /// On disk until its row is wanted.
-    Late(Stored),
+    OnDisk(Extent),
 }
 
 /// Where the object of a row is.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum RowObject<'a> {
-    Here(Object<'a>),
+    InMemory(Object<'a>),
     /// Alone in a page on disk.
-    Late(&'a Stored),
+    OnDisk(&'a Extent),
 }
 
-impl RunBlock {
+impl DiskBlock {
     /// How many rows have keys less than this; none if there is no bound.
     pub fn rows_before(&self, bound: &Option<Arc<[u8]>>) -> Result<usize> {
         bound.as_deref().map_or(Ok(0), |bound| self.keys.rows_before(bound))
@@ -269,12 +269,12 @@ impl RunBlock {
     #[inline]
     pub fn object(&self, row: usize) -> Option<RowObject<'_>> {
         match &self.page {
-            BlockPage::Here(page) => page.object(row).map(RowObject::Here),
-            BlockPage::Late(page) => Some(RowObject::Late(page)),
+            BlockPage::InMemory(page) => page.object(row).map(RowObject::InMemory),
+            BlockPage::OnDisk(page) => Some(RowObject::OnDisk(page)),
         }
     }
 
-    pub fn tag(&self, row: usize) -> Option<u64> {
-        self.tags.as_chunks().0.get(row).map(|tag| u64::from_le_bytes(*tag))
+    pub fn ordinal(&self, row: usize) -> Option<u64> {
+        self.ordinals.as_chunks().0.get(row).map(|ordinal| u64::from_le_bytes(*ordinal))
     }
 }

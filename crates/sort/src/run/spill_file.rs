@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use lz4_flex::block;
 
-use super::compression::Pace;
+use super::compression::CompressionPolicy;
 use crate::error::{Error, Result};
 use crate::options::{SpillCompression, SpillSpace};
 
@@ -18,25 +18,27 @@ const RUNS_A_FILE: usize = 8;
 
 /// Where runs are written.
 #[derive(Debug)]
-pub(crate) struct Spill {
-    disk: Arc<Disk>,
+pub(crate) struct SpillFiles {
+    disk: Arc<SpillStore>,
     file: Option<Arc<SpillFile>>,
     runs_in_file: usize,
 }
 
-impl Spill {
+impl SpillFiles {
     pub fn new(
         folder: PathBuf,
         space: Arc<SpillSpace>,
         compression: SpillCompression,
         written: Arc<AtomicU64>,
     ) -> Self {
-        let [pages, keys] = [Pace::new(compression), Pace::new(compression)];
-        let disk = Arc::new(Disk { folder, space, written, pages, keys, large: Mutex::default() });
+        let [pages, keys] =
+            [CompressionPolicy::new(compression), CompressionPolicy::new(compression)];
+        let disk =
+            Arc::new(SpillStore { folder, space, written, pages, keys, large: Mutex::default() });
         Self { disk, file: None, runs_in_file: 0 }
     }
 
-    pub fn disk(&self) -> &Arc<Disk> {
+    pub fn disk(&self) -> &Arc<SpillStore> {
         &self.disk
     }
 
@@ -62,14 +64,14 @@ impl Spill {
 
 /// What all who write know.
 #[derive(Debug)]
-pub(crate) struct Disk {
+pub(crate) struct SpillStore {
     folder: PathBuf,
     space: Arc<SpillSpace>,
     /// All bytes that were ever written.
     written: Arc<AtomicU64>,
     /// Pages and what is beside them are not alike.
-    pub pages: Pace,
-    pub keys: Pace,
+    pub pages: CompressionPolicy,
+    pub keys: CompressionPolicy,
     /// Large pages stay where they are, whatever run they belong to; so they have a file of their
     /// own.
     large: Mutex<Option<Arc<SpillFile>>>,
@@ -89,7 +91,7 @@ impl Drop for SpillFile {
     }
 }
 
-impl Disk {
+impl SpillStore {
     fn create(&self) -> Result<Arc<SpillFile>> {
         let file = tempfile::tempfile_in(&self.folder).map_err(Error::spill("create"))?;
         Ok(Arc::new(SpillFile { file, len: AtomicU64::new(0), space: self.space.clone() }))
@@ -109,18 +111,18 @@ impl Disk {
     pub fn write(
         &self,
         file: &Arc<SpillFile>,
-        pace: &Pace,
+        policy: &CompressionPolicy,
         bytes: &[u8],
         packed: &mut Vec<u8>,
-    ) -> Result<Stored> {
+    ) -> Result<Extent> {
         let mut stored = bytes;
-        if pace.packs(bytes.len()) {
+        if policy.packs(bytes.len()) {
             let start = Instant::now();
             packed.resize(packed.len().max(block::get_maximum_output_size(bytes.len())), 0);
-            let packed_bytes = block::compress_into(bytes, packed).unwrap_or(bytes.len());
-            pace.packed(bytes.len(), packed_bytes, start.elapsed());
+            let compressed_bytes = block::compress_into(bytes, packed).unwrap_or(bytes.len());
+            policy.packed(bytes.len(), compressed_bytes, start.elapsed());
             stored = packed
-                .get(..packed_bytes)
+                .get(..compressed_bytes)
                 .filter(|packed| packed.len() < bytes.len())
                 .unwrap_or(bytes);
         }
@@ -132,15 +134,15 @@ impl Disk {
         let at = file.len.fetch_add(stored_bytes, Ordering::Relaxed);
         let start = Instant::now();
         file.file.write_all_at(stored, at).map_err(Error::spill("write"))?;
-        pace.written(stored.len(), start.elapsed());
+        policy.written(stored.len(), start.elapsed());
         self.written.fetch_add(stored_bytes, Ordering::Relaxed);
-        Ok(Stored { file: file.clone(), at, stored_bytes: stored.len(), bytes: bytes.len() })
+        Ok(Extent { file: file.clone(), at, stored_bytes: stored.len(), bytes: bytes.len() })
     }
 }
 
 /// Bytes that were written.
 #[derive(Debug, Clone)]
-pub(crate) struct Stored {
+pub(crate) struct Extent {
     file: Arc<SpillFile>,
     at: u64,
     /// As they are on disk: packed if these are fewer.
@@ -148,14 +150,14 @@ pub(crate) struct Stored {
     bytes: usize,
 }
 
-impl Stored {
+impl Extent {
     /// How many there are.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
     /// The memory that reading them takes besides.
-    pub fn packed_bytes(&self) -> usize {
+    pub fn compressed_bytes(&self) -> usize {
         if self.stored_bytes < self.bytes { self.stored_bytes } else { 0 }
     }
 
@@ -164,7 +166,7 @@ impl Stored {
         let read = |stored: &mut [u8]| {
             self.file.file.read_exact_at(stored, self.at).map_err(Error::spill("read"))
         };
-        if self.packed_bytes() == 0 {
+        if self.compressed_bytes() == 0 {
             return read(bytes);
         }
         let mut packed = vec![0; self.stored_bytes];

@@ -17,7 +17,7 @@ use std::sync::atomic::{self, AtomicUsize};
 
 use dray_format::{Batch, Field, Schema, Type, Unit};
 use dray_sort::{
-    Budget, Distinct, Error, Options, Progress, Result, SortColumn, Sorted, Sorter,
+    Distinct, Error, FixedBudget, Options, Progress, Result, SortColumn, Sorted, Sorter,
     SpillCompression,
 };
 
@@ -185,7 +185,7 @@ impl Case {
 
     /// Sorts, and panics with `context` if what comes is not what is expected.
     pub fn check(&self, folder: &Path, context: &str) -> Outcome {
-        let budget = Budget::new(self.memory_bytes);
+        let budget = FixedBudget::new(self.memory_bytes);
         let options = Options {
             spill_folder: Some(folder.into()),
             page_bytes: self.page_bytes,
@@ -204,7 +204,7 @@ impl Case {
             Err(Error::Memory { .. }) if self.memory_bytes < 1 << 20 => Outcome::Refused,
             Err(error) => panic!("{error}, {context}, {self}"),
         };
-        assert_eq!(budget.taken(), 0, "{context}, {self}");
+        assert_eq!(budget.reserved(), 0, "{context}, {self}");
         outcome
     }
 

@@ -4,9 +4,9 @@ use std::str::FromStr;
 
 /// A number of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Size(pub u64);
+pub struct ByteSize(pub u64);
 
-impl FromStr for Size {
+impl FromStr for ByteSize {
     type Err = String;
 
     /// `KB`, `MB`, `GB`, `TB` are powers of 1000; `KiB` and so on, and the bare letters, powers of
@@ -62,12 +62,12 @@ mod tests {
             ("1.", 1),
             ("18446744073709551615", u64::MAX),
         ] {
-            assert_eq!(text.parse(), Ok(Size(bytes)), "{text}");
+            assert_eq!(text.parse(), Ok(ByteSize(bytes)), "{text}");
         }
         for text in
             ["", "GB", "-1", "1e9", "1,5GB", ".5G", "1..5", "16777216TiB", "1 XB", "1.1234567k"]
         {
-            assert!(text.parse::<Size>().is_err(), "{text}");
+            assert!(text.parse::<ByteSize>().is_err(), "{text}");
         }
     }
 }

@@ -8,15 +8,15 @@ use crate::key::SortColumn;
 /// two of these. Which part of it is the name is known only when columns are: as much as is the
 /// name of one, so that every column can be named.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct By(String);
+pub struct OrderBy(String);
 
-impl By {
+impl OrderBy {
     /// Which of the columns with these names it is, and how it is sorted; or else a sentence that
     /// says what is wrong.
     ///
     /// # Errors
     /// When it is none of them or more than one, or when it says twice how to sort.
-    pub fn find<'n>(&self, names: impl Iterator<Item = &'n str>) -> Result<SortColumn, String> {
+    pub fn resolve<'n>(&self, names: impl Iterator<Item = &'n str>) -> Result<SortColumn, String> {
         let names: Vec<&str> = names.collect();
         let (mut name, mut descending, mut nulls_first) = (self.0.as_str(), None, None);
         loop {
@@ -53,7 +53,7 @@ impl By {
     }
 }
 
-impl FromStr for By {
+impl FromStr for OrderBy {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -67,12 +67,12 @@ impl FromStr for By {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test fails by them")]
 mod tests {
-    use super::By;
+    use super::OrderBy;
     use crate::SortColumn;
 
     /// What a text means where there are these columns.
     fn find(text: &str, names: &[&str]) -> Result<SortColumn, String> {
-        text.parse::<By>()?.find(names.iter().copied())
+        text.parse::<OrderBy>()?.resolve(names.iter().copied())
     }
 
     #[test]
