@@ -1,4 +1,4 @@
-//! What all parts of a sort share.
+//! What all stages of a sort share.
 
 use std::sync::Arc;
 
@@ -8,45 +8,45 @@ use crate::cancel::Cancel;
 use crate::key::KeyEncoder;
 use crate::memory::{MemoryBudget, PageCache};
 
-/// Pages that are reserved for writing a run: the one that is filled, the one that is written,
-/// their keys, and what is packed.
-const RESERVED_PAGES: usize = 5;
+/// The pages that a writer of a run needs: one that is filled, one that is written, the keys of
+/// both, and a compressed page.
+const RUN_WRITER_PAGES: usize = 5;
 
-/// What all parts of a sort know.
+/// The settings and the shared resources of a sort.
 #[derive(Debug)]
 pub(crate) struct SortContext {
+    /// The layout of rows as objects.
     pub layout: Arc<Layout>,
     pub encoder: KeyEncoder,
     pub page_bytes: usize,
-    /// So many bytes of rows are gathered at a time to be written, if they are kept as they came;
-    /// or those of a large one.
+    /// The most bytes of rows that are gathered at a time from batches to write them to a run,
+    /// unless one row is larger. 0 if rows lie in pages from the beginning.
     pub gather_bytes_max: usize,
     pub memory: Arc<dyn MemoryBudget>,
     pub page_cache: Arc<PageCache>,
     pub fan_in_max: usize,
     pub batch_rows: usize,
-    pub kept: RowSelection,
+    pub selection: RowSelection,
     pub cancel: Cancel,
 }
 
-/// What is kept of sorted rows.
+/// Which of the sorted rows are in the result.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RowSelection {
-    /// Of rows with equal keys only the first.
+    /// Keeps only the first of rows with equal keys.
     pub distinct: bool,
-    /// So many rows at most.
+    /// The most rows that are kept.
     pub limit: u64,
 }
 
 impl RowSelection {
-    /// Whether no row is dropped.
     pub fn keeps_all(self) -> bool {
         !self.distinct && self.limit == u64::MAX
     }
 }
 
-/// What a thread takes that writes a run of such pages.
+/// The memory of a thread that writes a run of pages of this size.
 pub(crate) fn run_writer_bytes(page_bytes: usize, gather_bytes_max: usize) -> usize {
     let gathered = if gather_bytes_max > 0 { gather_bytes_max.max(page_bytes) } else { 0 };
-    RESERVED_PAGES * page_bytes + gathered
+    RUN_WRITER_PAGES * page_bytes + gathered
 }

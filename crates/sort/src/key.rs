@@ -1,5 +1,5 @@
-//! Keys of rows: how columns become bytes that compare as the rows do, and how these are compared
-//! in words and by offset-value codes. `spec/sort-key.md` is the law for the bytes.
+//! Keys of rows: how columns become bytes that compare as the rows do (`spec/sort-key.md`), and how
+//! such bytes are compared, in words and by offset-value codes.
 
 mod column;
 mod encoder;

@@ -7,11 +7,13 @@ mod merge_path;
 mod merger;
 mod output;
 mod parallel;
+mod payload;
 mod sources;
 mod spill;
 
-pub(crate) use self::gather::{is_table, slice};
-pub(crate) use self::output::{BatchSize, PartitionOutput};
-pub(crate) use self::parallel::{BATCHES_A_PART, BATCHES_A_THREAD, ParallelMerge};
+pub(crate) use self::gather::{can_gather, slice};
+pub(crate) use self::output::{OutputBatchMax, PartitionOutput};
+pub(crate) use self::parallel::{PARTITION_BATCHES, ParallelMerge, THREAD_BATCHES};
+pub(crate) use self::payload::OutputSize;
 pub(crate) use self::sources::Sources;
 pub(crate) use self::spill::DiskRuns;

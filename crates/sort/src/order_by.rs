@@ -1,21 +1,22 @@
-//! Columns to sort by, as people write them: `day:desc:nulls-last`.
+//! Columns to sort by, as users write them: `day:desc:nulls-last`.
 
 use std::str::FromStr;
 
 use crate::key::SortColumn;
 
-/// A column to sort by: `NAME`, and behind it `:asc`, `:desc`, `:nulls-first` or `:nulls-last`, or
-/// two of these. Which part of it is the name is known only when columns are: as much as is the
-/// name of one, so that every column can be named.
+/// A column to sort by: `NAME`, followed by `:asc` or `:desc`, and `:nulls-first` or `:nulls-last`.
+///
+/// Names may have colons, so the text is split only when the columns are known: the longest prefix
+/// that names a column is the name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OrderBy(String);
 
 impl OrderBy {
-    /// Which of the columns with these names it is, and how it is sorted; or else a sentence that
-    /// says what is wrong.
+    /// Finds the column among columns with these names.
     ///
     /// # Errors
-    /// When it is none of them or more than one, or when it says twice how to sort.
+    /// A message if no column or several columns have the name, or if the direction or the place of
+    /// nulls is given twice.
     pub fn resolve<'n>(&self, names: impl Iterator<Item = &'n str>) -> Result<SortColumn, String> {
         let names: Vec<&str> = names.collect();
         let (mut name, mut descending, mut nulls_first) = (self.0.as_str(), None, None);
@@ -23,7 +24,7 @@ impl OrderBy {
             let mut found = names.iter().enumerate().filter(|(_, known)| **known == name);
             match (found.next(), found.count()) {
                 (Some((column, _)), 0) => {
-                    // The largest comes first, and missing values before it, as in SQL.
+                    // As in SQL, nulls are larger than all values, unless the text says otherwise.
                     let descending = descending.unwrap_or(false);
                     return Ok(SortColumn {
                         column,
@@ -70,7 +71,7 @@ mod tests {
     use super::OrderBy;
     use crate::SortColumn;
 
-    /// What a text means where there are these columns.
+    /// Parses a text and resolves it among columns with these names.
     fn find(text: &str, names: &[&str]) -> Result<SortColumn, String> {
         text.parse::<OrderBy>()?.resolve(names.iter().copied())
     }

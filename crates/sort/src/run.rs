@@ -1,4 +1,4 @@
-//! Sorted runs: rows in memory that are sorted, and runs on disk.
+//! Sorted runs, in memory and on disk.
 
 mod builder;
 mod compression;
@@ -9,7 +9,7 @@ mod on_disk;
 mod spill_file;
 mod writer;
 
-pub(crate) use self::builder::{ROW_BITS, RunBuilder};
+pub(crate) use self::builder::{BATCH_ROWS_BITS, InputBatch, RunBuilder};
 pub(crate) use self::cutoff::CutoffKey;
 pub(crate) use self::in_memory::MemoryRun;
 pub(crate) use self::on_disk::{DiskBlock, DiskRun, EndRow, RowObject, read_page};

@@ -1,4 +1,4 @@
-//! Sorts rows that several threads put in.
+//! The sorter: takes rows from several threads, and returns them sorted.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -10,31 +10,31 @@ use crate::context::{RowSelection, SortContext, run_writer_bytes};
 use crate::error::{Error, Result};
 use crate::key::{KeyEncoder, KeyPurpose, SortColumn};
 use crate::memory::{PageCache, Reservation};
-use crate::merge::{DiskRuns, is_table};
+use crate::merge::{DiskRuns, can_gather};
 use crate::options::{Distinct, Options};
 use crate::run::SpillFiles;
-use crate::sorted::Sorted;
-use crate::state::{SortState, lock};
+use crate::sorted::{Sorted, Unmerged};
+use crate::state::{SortState, SpillReserve, lock};
 use crate::writer::Writer;
 
-/// Of the memory, such a part is reserved for rows that are gathered before they are written, and
-/// at most so many bytes.
-const GATHERED_SHARE: usize = 32;
-const GATHERED_BYTES_MAX: usize = 32 << 20;
-/// Of the memory, such a part may be held for nothing.
+/// Rows that are gathered before they are written take at most this share of the budget, and this
+/// many bytes.
+const GATHER_SHARE: usize = 32;
+const GATHER_BYTES_MAX: usize = 32 << 20;
+/// The share of the budget that batches may retain beyond their rows.
 const SURPLUS_SHARE: usize = 8;
 
 /// Sorts rows that come from any number of threads, in memory and on disk.
 ///
 /// ```text
-///   Writer ──▶ open piece ──sort──┐                      ┌─▶ Sorted: batches
-///   Writer ──▶ open piece ──sort──┼─▶ pieces ──merge─────┤
-///   Writer ──▶ open piece ──sort──┘     │                └── runs, merged with them
-///                                       └──merge (memory is short)──▶ run on disk
+///   Writer ──▶ open run ──sort──┐                            ┌─▶ Sorted: batches
+///   Writer ──▶ open run ──sort──┼─▶ runs in memory ──merge───┤
+///   Writer ──▶ open run ──sort──┘          │                 └── runs on disk, merged with them
+///                                          └──merge (memory is short)──▶ run on disk
 /// ```
 #[derive(Debug)]
 pub struct Sorter {
-    shared: Arc<SortState>,
+    state: Arc<SortState>,
 }
 
 /// How far a sort is.
@@ -45,12 +45,12 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// How many rows came in.
+    /// The number of rows that came in.
     pub fn rows(&self) -> u64 {
         self.rows.load(Ordering::Relaxed)
     }
 
-    /// How many bytes were written to disk.
+    /// The bytes that were written to disk.
     pub fn spilled_bytes(&self) -> u64 {
         self.spilled.load(Ordering::Relaxed)
     }
@@ -60,8 +60,8 @@ impl Sorter {
     /// A sort of rows of this schema.
     ///
     /// # Errors
-    /// When there is no such column to sort by, the schema has no pages, a setting can't be, or the
-    /// memory is less than sixteen pages of 4 KiB.
+    /// If the schema has no such column to sort by or can't be laid out in pages, a setting is out
+    /// of range, or the budget is smaller than sixteen pages of 4 KiB.
     pub fn new(schema: Schema, options: Options) -> Result<Self> {
         let page_bytes = options.check()?;
         let (by, purpose) = match options.distinct {
@@ -73,24 +73,24 @@ impl Sorter {
         };
         let encoder = KeyEncoder::new(&schema, &by, purpose)?;
         let layout = Layout::new(schema)?;
-        // Of rows that may be dropped, nothing is to stay.
-        let keeps = is_table(layout.schema())
+        // Rows that may be dropped become objects: a batch would keep all of its rows in memory.
+        let keeps_batches = can_gather(layout.schema())
             && options.distinct == Distinct::No
             && options.limit.is_none();
         let gather_bytes_max =
-            (options.memory.bytes_max() / GATHERED_SHARE).clamp(page_bytes, GATHERED_BYTES_MAX);
-        let gather_bytes_max = if keeps { gather_bytes_max } else { 0 };
+            (options.memory.bytes_max() / GATHER_SHARE).clamp(page_bytes, GATHER_BYTES_MAX);
+        let gather_bytes_max = if keeps_batches { gather_bytes_max } else { 0 };
         let bytes = run_writer_bytes(page_bytes, gather_bytes_max);
         let may_spill = options.spill_folder.is_some();
         let refused =
             || Error::Memory { needed: bytes, bytes_max: options.memory.bytes_max(), may_spill };
-        let reserve = Reservation::try_new(&options.memory, bytes).ok_or_else(refused)?;
+        let reservation = Reservation::try_new(&options.memory, bytes).ok_or_else(refused)?;
         let spilled = Arc::new(AtomicU64::new(0));
         let (space, compression) = (options.spill_space, options.spill_compression);
-        let spill = options
+        let files = options
             .spill_folder
             .map(|folder| SpillFiles::new(folder, space, compression, spilled.clone()));
-        let kept = RowSelection {
+        let selection = RowSelection {
             distinct: options.distinct != Distinct::No,
             limit: options.limit.unwrap_or(u64::MAX),
         };
@@ -104,20 +104,20 @@ impl Sorter {
             memory: options.memory,
             fan_in_max: options.fan_in_max,
             batch_rows: options.batch_rows,
-            kept,
+            selection,
             cancel: options.cancel,
         });
         Ok(Self {
-            shared: Arc::new(SortState {
+            state: Arc::new(SortState {
                 context,
                 measure,
                 open: Mutex::default(),
                 writers: AtomicUsize::new(0),
-                keeps: AtomicBool::new(keeps),
-                pieces: Mutex::default(),
+                keeps_batches: AtomicBool::new(keeps_batches),
+                memory_runs: Mutex::default(),
                 cutoff: Mutex::default(),
-                runs: Mutex::new(DiskRuns::new(spill)),
-                reserve: Mutex::new((reserve, page_bytes)),
+                disk_runs: Mutex::new(DiskRuns::new(files)),
+                spill_reserve: Mutex::new(SpillReserve { reservation, page_bytes_max: page_bytes }),
                 finished: AtomicBool::new(false),
                 failed: OnceLock::new(),
                 rows: Arc::default(),
@@ -126,62 +126,67 @@ impl Sorter {
         })
     }
 
-    /// Whether rows of this schema can be sorted.
+    /// Checks whether rows of this schema can be sorted.
     ///
     /// # Errors
-    /// When it has no pages.
+    /// If the schema can't be laid out in pages.
     pub fn check_schema(schema: &Schema) -> Result<()> {
         Layout::new(schema.clone())?;
         Ok(())
     }
 
-    /// Where one thread puts rows in.
+    /// A writer for one thread.
     pub fn writer(&self) -> Writer {
-        Writer::new(self.shared.clone())
+        Writer::new(self.state.clone())
     }
 
-    /// So many bytes may batches hold together for nothing: for what is more, they are better
-    /// copied.
+    /// The most bytes that all batches together should retain beyond their rows. Batches that would
+    /// retain more are better copied before they are appended.
     pub fn surplus_bytes_max(&self) -> usize {
-        self.shared.context.memory.bytes_max() / SURPLUS_SHARE
+        self.state.context.memory.bytes_max() / SURPLUS_SHARE
     }
 
-    /// How far this is, from now on and while it finishes.
+    /// The progress of the sort, which is up to date until the sort ends.
     pub fn progress(&self) -> Progress {
-        Progress { rows: self.shared.rows.clone(), spilled: self.shared.spilled.clone() }
+        Progress { rows: self.state.rows.clone(), spilled: self.state.spilled.clone() }
     }
 
-    /// The sorted rows, merged by so many threads, or by the one that asks for them if that is 1.
-    /// Writers that are still there take no more.
+    /// Ends the input, and merges the rows with up to `threads` threads; with 1, in the thread that
+    /// reads the result. Writers that still exist take no more rows.
     ///
     /// # Errors
-    /// When memory does not suffice, spilling fails, the sort was cancelled, or a writer has
-    /// failed.
+    /// If memory does not suffice, spilling fails, the sort was cancelled, or a writer has lost
+    /// rows.
     pub fn finish(self, threads: usize) -> Result<Sorted> {
-        let shared = &self.shared;
-        shared.finished.store(true, Ordering::Relaxed);
-        let mut runs = lock(&shared.runs);
-        shared.check_failed()?;
-        shared.close_all()?;
-        // What is free may be reserved for the merge.
-        shared.context.page_cache.leave(usize::MAX);
-        let pieces = std::mem::take(&mut *lock(&shared.pieces));
-        let runs = std::mem::replace(&mut *runs, DiskRuns::new(None));
-        let writers = shared.spill_threads(threads);
-        let none = Reservation::none(&shared.context.memory);
-        let (reserve, largest) = std::mem::replace(&mut *lock(&shared.reserve), (none, 0));
-        let counted = (shared.rows.load(Ordering::Relaxed), shared.spilled.clone());
-        Sorted::new(
-            shared.context.clone(),
-            (pieces, runs),
-            (reserve, writers, largest),
-            threads,
-            counted,
-        )
+        let state = &self.state;
+        state.finished.store(true, Ordering::Relaxed);
+        let mut disk_runs = lock(&state.disk_runs);
+        state.check_failed()?;
+        state.close_all()?;
+        // The merge may reserve the memory of free pages.
+        state.context.page_cache.release(usize::MAX);
+        let memory_runs = std::mem::take(&mut *lock(&state.memory_runs));
+        let disk_runs = std::mem::replace(&mut *disk_runs, DiskRuns::new(None));
+        let spill_threads = state.spill_threads(threads);
+        let reservation = Reservation::none(&state.context.memory);
+        let nothing = SpillReserve { reservation, page_bytes_max: 0 };
+        let SpillReserve { reservation, page_bytes_max } =
+            std::mem::replace(&mut *lock(&state.spill_reserve), nothing);
+        let unmerged = Unmerged {
+            context: state.context.clone(),
+            memory_runs,
+            disk_runs,
+            reservation,
+            spill_threads,
+            page_bytes_max,
+            rows: state.rows.load(Ordering::Relaxed),
+            spilled: state.spilled.clone(),
+        };
+        Sorted::new(unmerged, threads)
     }
 }
 
-/// Sorts by all columns, these first.
+/// Appends all columns to `by` that are not in it yet.
 fn with_all_columns(mut by: Vec<SortColumn>, columns: usize) -> Vec<SortColumn> {
     for column in 0..columns {
         if by.iter().all(|by| by.column != column) {

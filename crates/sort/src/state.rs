@@ -8,62 +8,99 @@ use dray_page::{HEADER_BYTES, Measured, PageBuilder};
 
 use crate::context::{SortContext, run_writer_bytes};
 use crate::error::{Error, Result};
-use crate::memory::Reservation;
+use crate::memory::{PayloadLayout, Reservation};
 use crate::merge::DiskRuns;
 use crate::run::{CutoffKey, MemoryRun, RunBuilder};
 
-/// If several threads write, this is at most such a part of the memory.
-const RESERVED_SHARE: usize = 8;
-/// Of the memory, so much is reserved at a time for rows to append.
+/// The memory for several threads that write runs is at most this share of the budget.
+const SPILL_SHARE: usize = 8;
+/// The rows that are appended at a time take at most this share of the budget.
 const SLICE_SHARE: usize = 32;
-/// So often memory is looked for that other writers may have taken in between.
+/// The most objects that are appended at a time, and the most rows of a batch.
+const SLICE_OBJECTS_MAX: usize = 1024;
+const SLICE_ROWS_MAX: usize = RUN_ROWS_MAX;
+/// The most rows of a run in memory.
+pub(crate) const RUN_ROWS_MAX: usize = 1 << 20;
+/// How often to look for free memory that other writers may take in between.
 const ATTEMPTS: usize = 100;
-/// The bytes of a page besides those of one object: its slot.
+/// The bytes of a page for each object besides the object: its slot.
 const SLOT_BYTES: usize = 4;
 
+/// The run that a writer fills; `None` before its first row.
+pub(crate) type OpenRun = Arc<Mutex<Option<RunBuilder>>>;
+
+/// The state of a sort that takes rows.
 #[derive(Debug)]
 pub(crate) struct SortState {
     pub context: Arc<SortContext>,
-    /// Measures batches, and is given none.
+    /// Measures batches. No rows are appended to it.
     pub measure: PageBuilder,
-    /// A place for each writer's open piece.
-    pub open: Mutex<Vec<Arc<Mutex<Option<RunBuilder>>>>>,
+    /// The open run of each writer.
+    pub open: Mutex<Vec<OpenRun>>,
+    /// The number of writers.
     pub writers: AtomicUsize,
-    /// Whether batches are kept as they came. When memory is short, they go to disk, and those
-    /// behind them into pages.
-    pub keeps: AtomicBool,
-    pub pieces: Mutex<Vec<Arc<MemoryRun>>>,
-    /// Rows that need not be kept.
+    /// Whether batches are kept as they came. Once memory is short, they are spilled, and later
+    /// rows become objects in pages.
+    pub keeps_batches: AtomicBool,
+    pub memory_runs: Mutex<Vec<Arc<MemoryRun>>>,
     pub cutoff: Mutex<Option<CutoffKey>>,
-    /// Whoever has it spills.
-    pub runs: Mutex<DiskRuns>,
-    /// For writing runs, with the size of the largest page.
-    pub reserve: Mutex<(Reservation, usize)>,
+    /// Locked by the thread that spills.
+    pub disk_runs: Mutex<DiskRuns>,
+    pub spill_reserve: Mutex<SpillReserve>,
     pub finished: AtomicBool,
-    /// What rows were lost by: there is no result without them.
+    /// The error by which rows were lost, after which there is no result.
     pub failed: OnceLock<Error>,
+    /// The number of rows that came in.
     pub rows: Arc<AtomicU64>,
+    /// The bytes that were written to disk.
     pub spilled: Arc<AtomicU64>,
 }
 
-/// The lock of what stays whole even if a thread panicked with it.
+/// The memory that is reserved for writing runs.
+#[derive(Debug)]
+pub(crate) struct SpillReserve {
+    pub reservation: Reservation,
+    /// The size of the page of the largest row.
+    pub page_bytes_max: usize,
+}
+
+/// Locks a mutex whose value is consistent even if a thread panicked while it held the lock.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl SortState {
-    /// An error if rows were lost.
+    /// # Errors
+    /// The error by which rows were lost, if any were.
     pub fn check_failed(&self) -> Result<()> {
         self.failed.get().map_or(Ok(()), |error| Err(error.clone()))
     }
 
-    /// The result of something by which rows are lost if it fails.
-    pub fn failing(&self, result: Result<()>) -> Result<()> {
+    /// Records the error of an operation that loses rows if it fails, and returns the first such
+    /// error of the sort.
+    pub fn record_failure(&self, result: Result<()>) -> Result<()> {
         result.map_err(|error| self.failed.get_or_init(|| error).clone())
     }
 
-    /// Rows of a batch that are taken at once, from this one on.
-    pub fn strip(&self, measured: &Measured<'_>, from: usize, rows_max: usize) -> Range<usize> {
+    /// The layout of the payload of the next rows.
+    pub fn layout(&self) -> PayloadLayout {
+        match self.keeps_batches.load(Ordering::Relaxed) {
+            true => PayloadLayout::Batches,
+            false => PayloadLayout::Pages,
+        }
+    }
+
+    /// The rows of a batch, from row `from` on, that are appended at a time.
+    pub fn slice(
+        &self,
+        measured: &Measured<'_>,
+        from: usize,
+        layout: PayloadLayout,
+    ) -> Range<usize> {
+        let rows_max = match layout {
+            PayloadLayout::Pages => SLICE_OBJECTS_MAX,
+            PayloadLayout::Batches => SLICE_ROWS_MAX,
+        };
         let bytes_max = self.context.memory.bytes_max() / SLICE_SHARE;
         let key_bytes = self.context.encoder.width().unwrap_or(0);
         let sizes = &measured.sizes()[from..];
@@ -75,44 +112,44 @@ impl SortState {
         from..from + sizes.iter().take(rows_max).take_while(fits).count().max(1)
     }
 
-    /// Sorts an open piece. Its lock is held until it is among the others, so that who looks for
-    /// memory to free finds it here or there.
+    /// Sorts an open run. The caller holds its lock until the run is among the sorted ones, so that
+    /// a thread in search of memory finds it in one place or the other.
     pub fn close(&self, open: &mut Option<RunBuilder>) -> Result<()> {
-        let Some(piece) = open.take().filter(|piece| piece.rows() > 0) else { return Ok(()) };
-        let piece = piece.sort(self.context.kept)?;
-        if piece.rows() as u64 == self.context.kept.limit {
-            self.cut_off(
-                piece.entries().last().and_then(|last| piece.key(*last)).map(CutoffKey::behind),
-            );
+        let Some(builder) = open.take().filter(|builder| builder.rows() > 0) else { return Ok(()) };
+        let run = builder.sort()?;
+        if run.rows() as u64 == self.context.selection.limit {
+            let last = run.entries().last().and_then(|last| run.key(*last));
+            self.cut_off(last.map(CutoffKey::at));
         }
-        lock(&self.pieces).push(Arc::new(piece));
-        // Rows that are not kept have left theirs.
-        self.context.page_cache.keep();
+        lock(&self.memory_runs).push(Arc::new(run));
+        // The pages of rows that were dropped are free.
+        self.context.page_cache.retain_free();
         Ok(())
     }
 
     fn cut_off(&self, cutoff: Option<CutoffKey>) {
         if let Some(cutoff) = cutoff {
             let mut least = lock(&self.cutoff);
-            *least = Some(cutoff.or(least.take()));
+            *least = Some(cutoff.min(least.take()));
         }
     }
 
+    /// Sorts the open runs of all writers.
     pub fn close_all(&self) -> Result<()> {
         let all = lock(&self.open).clone();
         all.iter().try_for_each(|open| self.close(&mut lock(open)))
     }
 
-    /// Makes sure that a run with objects of this size could be written.
-    pub fn reserve_for(&self, object_bytes: u32) -> Result<()> {
+    /// Reserves the memory for writing a run with objects of up to `object_bytes`.
+    pub fn reserve_for_spill(&self, object_bytes: u32) -> Result<()> {
         let page_bytes = (HEADER_BYTES + object_bytes as usize + SLOT_BYTES)
             .next_multiple_of(self.context.page_bytes);
         loop {
-            let mut reserve = lock(&self.reserve);
+            let mut reserve = lock(&self.spill_reserve);
             let more = run_writer_bytes(page_bytes, self.context.gather_bytes_max)
-                .saturating_sub(reserve.0.bytes());
-            if more == 0 || reserve.0.try_grow(more) {
-                reserve.1 = reserve.1.max(page_bytes);
+                .saturating_sub(reserve.reservation.bytes());
+            if more == 0 || reserve.reservation.try_grow(more) {
+                reserve.page_bytes_max = reserve.page_bytes_max.max(page_bytes);
                 return Ok(());
             }
             drop(reserve);
@@ -120,27 +157,31 @@ impl SortState {
         }
     }
 
-    /// Makes it possible that as many threads write a run as put rows in, if that is no large part
-    /// of the memory.
+    /// Reserves the memory for writing runs with as many threads as there are writers, if that is a
+    /// small share of the budget.
     pub fn reserve_for_writers(&self, writers: usize) {
-        let (reserve, page_bytes) = &mut *lock(&self.reserve);
-        let wanted = run_writer_bytes(*page_bytes, self.context.gather_bytes_max) * writers;
-        if wanted <= self.context.memory.bytes_max() / RESERVED_SHARE {
-            // Without it, fewer threads write.
-            let _ = reserve.try_grow(wanted.saturating_sub(reserve.bytes()));
+        let SpillReserve { reservation, page_bytes_max } = &mut *lock(&self.spill_reserve);
+        let bytes = run_writer_bytes(*page_bytes_max, self.context.gather_bytes_max) * writers;
+        if bytes <= self.context.memory.bytes_max() / SPILL_SHARE {
+            // If the budget refuses, fewer threads write.
+            let _ = reservation.try_grow(bytes.saturating_sub(reservation.bytes()));
         }
     }
 
-    /// How many threads can write a run, if so many are there.
+    /// The number of threads that can write a run with the reserved memory, from 1 to `threads`.
     pub fn spill_threads(&self, threads: usize) -> usize {
-        let (reserve, page_bytes) = &*lock(&self.reserve);
-        let each = run_writer_bytes(*page_bytes, self.context.gather_bytes_max);
-        (reserve.bytes() / each).min(threads).max(1)
+        let SpillReserve { reservation, page_bytes_max } = &*lock(&self.spill_reserve);
+        let each = run_writer_bytes(*page_bytes_max, self.context.gather_bytes_max);
+        (reservation.bytes() / each).min(threads).max(1)
     }
 
-    /// Writes all that is in memory as one run, unless so much memory is free by now.
+    /// Frees `needed` bytes of the budget: spills all rows in memory as one run, unless other
+    /// threads free the memory first.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] without a spill folder, or if spilling does not free enough.
     pub fn free_memory(&self, needed: usize) -> Result<()> {
-        let mut runs = lock(&self.runs);
+        let mut disk_runs = lock(&self.disk_runs);
         for _ in 0..ATTEMPTS {
             if Reservation::try_new(&self.context.memory, needed).is_some() {
                 return Ok(());
@@ -148,24 +189,24 @@ impl SortState {
             if self.context.page_cache.clear() {
                 continue;
             }
-            if !runs.may_spill() {
+            if !disk_runs.may_spill() {
                 break;
             }
-            // Before the open pieces are closed, so that no batch is kept behind those that are
-            // spilled now.
-            self.keeps.store(false, Ordering::Relaxed);
+            // Before open runs are closed: a batch that was kept after that would not be spilled.
+            self.keeps_batches.store(false, Ordering::Relaxed);
             self.close_all()?;
-            let pieces = std::mem::take(&mut *lock(&self.pieces));
-            if pieces.is_empty() {
-                // Another writer may have taken memory since.
+            let memory_runs = std::mem::take(&mut *lock(&self.memory_runs));
+            if memory_runs.is_empty() {
+                // Another writer may have taken the memory since.
                 std::thread::yield_now();
             } else {
                 let writers = self.writers.load(Ordering::Relaxed);
-                runs.spill(&self.context, pieces, self.spill_threads(writers))?;
-                self.context.page_cache.keep();
-                self.cut_off(runs.cutoff(self.context.kept));
+                disk_runs.spill(&self.context, memory_runs, self.spill_threads(writers))?;
+                self.context.page_cache.retain_free();
+                self.cut_off(disk_runs.cutoff(self.context.selection));
             }
         }
-        Err(runs.refused(&self.context, needed + lock(&self.reserve).0.bytes()))
+        let reserved = lock(&self.spill_reserve).reservation.bytes();
+        Err(disk_runs.out_of_memory(&self.context, needed + reserved))
     }
 }

@@ -1,4 +1,4 @@
-//! Keys from columns: `spec/sort-key.md`.
+//! Keys of the rows of a batch.
 
 use std::ops::Range;
 
@@ -10,36 +10,36 @@ use crate::error::{Error, Result};
 /// A column that rows are sorted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SortColumn {
-    /// Which, from 0.
+    /// The index of the column in the schema, from 0.
     pub column: usize,
-    /// The largest value comes first.
+    /// Whether the largest value comes first.
     pub descending: bool,
-    /// Missing values come before all others, whatever the direction; otherwise behind them.
+    /// Whether nulls come before all other values, in either direction; otherwise they come last.
     pub nulls_first: bool,
 }
 
-/// What keys are for.
+/// What keys are compared for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyPurpose {
-    /// The order of rows, in which -0 is before +0, and NaNs are told apart.
+    /// The order of rows. -0 comes before +0, and NaNs with different bits differ.
     Order,
-    /// Which rows are the same: zeros are, and NaNs are.
+    /// Equality of rows. -0 equals +0, and all NaNs are equal (`spec/sort-key.md` section 5).
     Distinct,
 }
 
-/// Makes the keys of rows.
+/// Encodes the keys of rows (`spec/sort-key.md`).
 #[derive(Debug, Clone)]
 pub struct KeyEncoder {
-    /// Columns by their numbers, and how each is encoded.
+    /// The index of each column in the schema, and its encoder.
     columns: Vec<(usize, ColumnEncoder)>,
     width: Option<usize>,
 }
 
 impl KeyEncoder {
-    /// An encoder of keys by these columns, the first of which decides first.
+    /// An encoder of keys by the columns `by`, the most significant first.
     ///
     /// # Errors
-    /// When there is no such column.
+    /// [`Error::Column`] if the schema has no such column.
     pub fn new(schema: &Schema, by: &[SortColumn], purpose: KeyPurpose) -> Result<Self> {
         let column = |by: &SortColumn| match schema.fields.get(by.column) {
             Some(field) => Ok((by.column, ColumnEncoder::new(field, by, purpose))),
@@ -50,33 +50,34 @@ impl KeyEncoder {
         Ok(Self { columns, width })
     }
 
-    /// The bytes of each key, if all have as many.
+    /// The bytes of every key; `None` if they differ in size.
     pub fn width(&self) -> Option<usize> {
         self.width
     }
 
-    /// The keys of a batch that has the schema's columns.
+    /// The keys of the rows of a batch, which has the columns of the schema.
     pub fn encode(&self, batch: &Batch) -> Keys {
-        let Some(width) = self.width else { return self.encode_each(batch) };
+        let Some(width) = self.width else { return self.encode_rows(batch) };
         let mut bytes = vec![0; width * batch.rows];
         let mut at = 0;
-        for (number, column) in &self.columns {
-            column.put_column(&batch.columns[*number], &mut bytes, at, width);
+        for (index, column) in &self.columns {
+            column.encode_column(&batch.columns[*index], &mut bytes, at, width);
             at += column.width().unwrap_or(0);
         }
-        Keys { bytes, places: Places::Even { width, rows: batch.rows } }
+        debug_assert_eq!(at, width, "the columns of a key add up to its width");
+        Keys { bytes, bounds: KeyBounds::Fixed { width, rows: batch.rows } }
     }
 
-    /// Row by row, since nobody knows where a key ends before it is there.
-    fn encode_each(&self, batch: &Batch) -> Keys {
+    /// Encodes row by row: a key of variable size begins where the one before ends.
+    fn encode_rows(&self, batch: &Batch) -> Keys {
         let (mut bytes, mut ends) = (Vec::new(), Vec::with_capacity(batch.rows));
         for row in 0..batch.rows {
-            for (number, column) in &self.columns {
-                column.put(&batch.columns[*number], row, &mut bytes);
+            for (index, column) in &self.columns {
+                column.encode_row(&batch.columns[*index], row, &mut bytes);
             }
             ends.push(bytes.len());
         }
-        Keys { bytes, places: Places::Ends(ends) }
+        Keys { bytes, bounds: KeyBounds::Variable(ends) }
     }
 }
 
@@ -84,25 +85,29 @@ impl KeyEncoder {
 #[derive(Debug, Clone)]
 pub struct Keys {
     bytes: Vec<u8>,
-    places: Places,
+    bounds: KeyBounds,
 }
 
 #[derive(Debug, Clone)]
-enum Places {
-    Even { width: usize, rows: usize },
-    Ends(Vec<usize>),
+enum KeyBounds {
+    Fixed {
+        width: usize,
+        rows: usize,
+    },
+    /// Where each key ends.
+    Variable(Vec<usize>),
 }
 
 impl Keys {
-    /// How many there are.
+    /// The number of keys.
     pub fn len(&self) -> usize {
-        match &self.places {
-            Places::Even { rows, .. } => *rows,
-            Places::Ends(ends) => ends.len(),
+        match &self.bounds {
+            KeyBounds::Fixed { rows, .. } => *rows,
+            KeyBounds::Variable(ends) => ends.len(),
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no keys.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -110,21 +115,23 @@ impl Keys {
     /// The key of a row.
     ///
     /// # Panics
-    /// When there is no such row.
+    /// If there is no such row.
     pub fn get(&self, row: usize) -> &[u8] {
-        &self.bytes[self.place(row)]
+        &self.bytes[self.range(row)]
     }
 
-    /// The keys of some rows, one behind the other.
+    /// The keys of a range of rows, one after the other.
     pub(crate) fn bytes(&self, rows: Range<usize>) -> &[u8] {
-        let start_of = |row: usize| row.checked_sub(1).map_or(0, |before| self.place(before).end);
+        let start_of = |row: usize| row.checked_sub(1).map_or(0, |before| self.range(before).end);
         &self.bytes[start_of(rows.start)..start_of(rows.end)]
     }
 
-    fn place(&self, row: usize) -> Range<usize> {
-        match &self.places {
-            Places::Even { width, .. } => row * width..(row + 1) * width,
-            Places::Ends(ends) => row.checked_sub(1).map_or(0, |before| ends[before])..ends[row],
+    fn range(&self, row: usize) -> Range<usize> {
+        match &self.bounds {
+            KeyBounds::Fixed { width, .. } => row * width..(row + 1) * width,
+            KeyBounds::Variable(ends) => {
+                row.checked_sub(1).map_or(0, |before| ends[before])..ends[row]
+            }
         }
     }
 }

@@ -1,47 +1,43 @@
-//! Keys in words, and offset-value codes: where a key first differs from an earlier one, and what
-//! it has there.
+//! Offset-value codes: where a key first differs from a base key, and its value there.
 //!
-//! A key is compared eight bytes at a time, as a big-endian word, the last one filled up with
-//! zeros. No key is the beginning of another one (`spec/sort-key.md` section 1), so that keys which
-//! differ do so in a word that both have.
-//!
-//! Two keys that are not less than a third one can often be compared by where they first differ
-//! from it, alone: the one that does so later is less, and of two that do so in the same word the
-//! one whose word is less. Only where both are the same the words behind it decide. So no byte is
-//! looked at twice however many keys a merge compares one with (Graefe and Do, "Offset-value coding
-//! in database query processing", 2023).
+//! The offset counts words, and the value is the key's word at that offset. Two keys that are not
+//! less than the same base can usually be ordered by their codes alone. The key that differs from
+//! the base later is the lesser one; of two keys that differ at the same offset, the one with the
+//! lesser word is. Only if both codes are equal do the words after the offset decide. A merge
+//! therefore looks at no byte of a key twice (Graefe and Do, "Offset-value coding in database query
+//! processing", 2023).
 
 use super::word::first_difference;
 
-/// Where a key differs from another that is not greater: less if it does so later, or by a lesser
-/// word.
+/// The code of a key against a base that is not greater. Codes against the same base compare as
+/// their keys do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct OffsetValueCode(u128);
 
 impl OffsetValueCode {
-    /// Of a key that is equal to the other one.
+    /// The code of a key that equals its base.
     pub const EQUAL: Self = Self(0);
-    /// Of what comes behind all keys.
+    /// A code that is greater than that of any key: the end of a source.
     pub const END: Self = Self(u128::MAX);
 
-    /// A key that has `word` at `depth`, where the other one has a lesser one. Keys are below 2³²
-    /// bytes.
+    /// The code of a key that has `value` as its word at `offset`, where the base has a lesser one.
+    /// Keys are shorter than 2³² bytes.
     #[inline(always)]
-    pub fn new(depth: usize, word: u64) -> Self {
-        Self(u128::from(u32::MAX - depth as u32) << 64 | u128::from(word))
+    pub fn new(offset: usize, value: u64) -> Self {
+        Self(u128::from(u32::MAX - offset as u32) << 64 | u128::from(value))
     }
 
-    /// A key, and one that comes before it or is equal to it; both have the same words before
-    /// `depth`.
+    /// The code of `key` against `base`, which is not greater. Both have the same words before
+    /// `offset`.
     #[inline]
-    pub fn between(before: &[u8], key: &[u8], depth: usize) -> Self {
-        first_difference(before, key, depth)
-            .map_or(Self::EQUAL, |(depth, _, word)| Self::new(depth, word))
+    pub fn between(base: &[u8], key: &[u8], offset: usize) -> Self {
+        first_difference(base, key, offset)
+            .map_or(Self::EQUAL, |(offset, _, value)| Self::new(offset, value))
     }
 
-    /// Where the difference is.
+    /// The index of the word in which the key differs from its base.
     #[inline(always)]
-    pub fn depth(self) -> usize {
+    pub fn offset(self) -> usize {
         (u32::MAX - (self.0 >> 64) as u32) as usize
     }
 }
@@ -57,6 +53,6 @@ mod tests {
         assert!(code(b"aaaaaaaabbbbbbbc") < code(b"aaaaaaabbbbbbbbb"));
         assert!(code(b"aaaaaaab") < code(b"aaaaaaac"));
         assert!(code(b"b") < OffsetValueCode::END);
-        assert_eq!(code(b"aaaaaaaabbbbbbbc").depth(), 1);
+        assert_eq!(code(b"aaaaaaaabbbbbbbc").offset(), 1);
     }
 }

@@ -1,16 +1,16 @@
-//! Ranges of keys, and the beginnings of keys that tell them apart.
+//! Ranges of keys, and the key prefixes that bound them.
 
 use std::sync::Arc;
 
-/// So many bytes of a key are looked at to find out what is wanted, and how a merge is divided.
+/// The longest prefix of a key that bounds a range or serves as a cutoff key, in bytes.
 pub(crate) const PREFIX_BYTES: usize = 32;
 
-/// The beginning of a key.
+/// The first [`PREFIX_BYTES`] bytes of a key, or all of a shorter one.
 pub(crate) fn key_prefix(key: &[u8]) -> &[u8] {
     key.get(..PREFIX_BYTES).unwrap_or(key)
 }
 
-/// Which keys are meant: those that are not less than `from`, and less than `until`.
+/// The keys that are not less than `from` and less than `until`. `None` is unbounded.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct KeyRange {
     pub from: Option<Arc<[u8]>>,

@@ -1,18 +1,19 @@
-//! One budget of memory: what is going to be taken is reserved before.
+//! The memory budget: memory is reserved before it is allocated.
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Where memory is reserved before it is taken. Several sorts, and whatever else, may share one.
+/// A budget that memory is reserved from before it is allocated. Several sorts, and anything else,
+/// may share one.
 pub trait MemoryBudget: fmt::Debug + Send + Sync {
-    /// Reserves bytes, or none if there are not so many.
+    /// Reserves `bytes`; false if fewer are left, and then none are reserved.
     fn try_reserve(&self, bytes: usize) -> bool;
 
-    /// Gives back bytes that were reserved.
+    /// Gives back reserved bytes.
     fn release(&self, bytes: usize);
 
-    /// The most that could be reserved at a time.
+    /// The most bytes that can be reserved at a time.
     fn bytes_max(&self) -> usize;
 }
 
@@ -25,17 +26,17 @@ pub struct FixedBudget {
 }
 
 impl FixedBudget {
-    /// A budget of so many bytes.
+    /// A budget of `bytes_max` bytes.
     pub fn new(bytes_max: usize) -> Arc<Self> {
         Arc::new(Self { bytes_max, reserved: AtomicUsize::new(0), peak: AtomicUsize::new(0) })
     }
 
-    /// The bytes that are reserved now.
+    /// The bytes reserved now.
     pub fn reserved(&self) -> usize {
         self.reserved.load(Ordering::Relaxed)
     }
 
-    /// The most bytes that were ever reserved.
+    /// The most bytes that were reserved at a time.
     pub fn peak(&self) -> usize {
         self.peak.load(Ordering::Relaxed)
     }
@@ -43,7 +44,9 @@ impl FixedBudget {
 
 impl MemoryBudget for FixedBudget {
     fn try_reserve(&self, bytes: usize) -> bool {
-        let more = |taken: usize| taken.checked_add(bytes).filter(|taken| *taken <= self.bytes_max);
+        let more = |reserved: usize| {
+            reserved.checked_add(bytes).filter(|reserved| *reserved <= self.bytes_max)
+        };
         match self.reserved.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more) {
             Ok(before) => {
                 self.peak.fetch_max(before + bytes, Ordering::Relaxed);
@@ -54,7 +57,8 @@ impl MemoryBudget for FixedBudget {
     }
 
     fn release(&self, bytes: usize) {
-        self.reserved.fetch_sub(bytes, Ordering::Relaxed);
+        let before = self.reserved.fetch_sub(bytes, Ordering::Relaxed);
+        debug_assert!(before >= bytes, "{bytes} of {before} reserved bytes were released");
     }
 
     fn bytes_max(&self) -> usize {
@@ -62,8 +66,8 @@ impl MemoryBudget for FixedBudget {
     }
 }
 
-/// Half of the memory that is available now, within the limit of the control group; 4 GiB where the
-/// system does not say.
+/// Half of the memory that is available now, in bytes, within the limit of the control group. 4 GiB
+/// if the system tells neither.
 pub fn memory_bytes_default() -> usize {
     let available =
         std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| meminfo_available(&text));
@@ -83,7 +87,7 @@ fn meminfo_available(meminfo: &str) -> Option<usize> {
     kibibytes.checked_mul(1024)
 }
 
-/// Reserved bytes, which are given back when they are dropped.
+/// Reserved bytes of a budget, which are released on drop.
 #[derive(Debug)]
 pub(crate) struct Reservation {
     memory: Arc<dyn MemoryBudget>,
@@ -91,23 +95,22 @@ pub(crate) struct Reservation {
 }
 
 impl Reservation {
+    /// A reservation of no bytes yet.
     pub fn none(memory: &Arc<dyn MemoryBudget>) -> Self {
         Self { memory: memory.clone(), bytes: 0 }
     }
 
+    /// A reservation of `bytes`; `None` if the budget refuses.
     pub fn try_new(memory: &Arc<dyn MemoryBudget>, bytes: usize) -> Option<Self> {
         let mut reservation = Self::none(memory);
         reservation.try_grow(bytes).then_some(reservation)
-    }
-
-    pub fn memory(&self) -> &Arc<dyn MemoryBudget> {
-        &self.memory
     }
 
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
+    /// Reserves `more` bytes; false if the budget refuses.
     pub fn try_grow(&mut self, more: usize) -> bool {
         let grown = self.memory.try_reserve(more);
         if grown {
@@ -116,7 +119,7 @@ impl Reservation {
         grown
     }
 
-    /// Gives back what is more than `bytes`.
+    /// Releases all but `bytes`.
     pub fn shrink_to(&mut self, bytes: usize) {
         if let Some(surplus) = self.bytes.checked_sub(bytes) {
             self.memory.release(surplus);

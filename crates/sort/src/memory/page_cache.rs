@@ -1,4 +1,4 @@
-//! Memory of pages that are gone: it stays reserved, and is that of the next pages.
+//! The cache of free pages, whose memory stays reserved for the next pages.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -6,22 +6,23 @@ use dray_page::Rooms;
 
 use super::budget::{MemoryBudget, Reservation};
 
-/// Pages share slabs of so many bytes, if that is no larger part of the memory than this.
-/// Allocators put something of their own before a slab, and divide memory into powers of two, so
-/// this is not one: with 8 MiB 40 MiB more were resident of a sort in 1 GiB.
+/// Pages share slabs of at most this many bytes, and at most this share of the budget. Allocators
+/// put a header before a slab and divide memory into powers of two, so this is not one: slabs of
+/// 8 MiB made a sort in 1 GiB take 40 MiB more resident memory.
 const SLAB_BYTES_MAX: usize = 31 * (256 << 10);
 const SLAB_SHARE: usize = 64;
-/// An allocator takes about such a part more than it is asked for. It is reserved, unless the
-/// memory is too small for that to matter.
+/// An allocator takes about this share of the budget on top of what is allocated. It is reserved,
+/// unless the budget is so small that it does not matter.
 const ALLOCATOR_SHARE: usize = 24;
 const ALLOCATOR_BYTES_MIN: usize = 1 << 20;
 
-/// The memory of pages. What is used is reserved by those who use it, and what is free here.
+/// The pages of a sort. The memory of a page in use is reserved by its user, that of a free page
+/// here.
 #[derive(Debug)]
 pub(crate) struct PageCache {
-    rooms: Arc<Rooms>,
+    pool: Arc<Rooms>,
     reserved: Mutex<Reservation>,
-    /// For the allocator.
+    /// What the allocator takes on top.
     _slack: Option<Reservation>,
 }
 
@@ -31,49 +32,51 @@ impl PageCache {
         let slack = Some(memory.bytes_max() / ALLOCATOR_SHARE)
             .filter(|bytes| *bytes >= ALLOCATOR_BYTES_MIN);
         Self {
-            rooms: Rooms::new(page_bytes, slab_bytes),
+            pool: Rooms::new(page_bytes, slab_bytes),
             reserved: Mutex::new(Reservation::none(memory)),
             _slack: slack.and_then(|bytes| Reservation::try_new(memory, bytes)),
         }
     }
 
-    /// Where builders take their pages from.
-    pub fn rooms(&self) -> &Arc<Rooms> {
-        &self.rooms
+    /// The pool that builders allocate their pages from.
+    pub fn pool(&self) -> &Arc<Rooms> {
+        &self.pool
     }
 
-    /// Reserves what is free by now, or gives it back where that is refused.
-    pub fn keep(&self) {
+    /// Reserves the pages that are free now, or frees them to the system if the budget refuses.
+    pub fn retain_free(&self) {
         let mut reserved = self.lock();
-        let page_bytes = self.rooms.page_bytes();
-        let free = page_bytes * self.rooms.free_count();
+        let page_bytes = self.pool.page_bytes();
+        let free = page_bytes * self.pool.free_count();
         reserved.shrink_to(free);
         let more = free - reserved.bytes();
         if !reserved.try_grow(more) {
-            self.rooms.keep(reserved.bytes() / page_bytes);
+            self.pool.keep(reserved.bytes() / page_bytes);
         }
     }
 
-    /// Leaves so many bytes, or as many as there are, to someone who reserves them for pages.
-    pub fn leave(&self, bytes: usize) {
+    /// Releases up to `bytes` of the reservation, so that a user of the free pages can reserve
+    /// them. The pages stay in the pool.
+    pub fn release(&self, bytes: usize) {
         let mut reserved = self.lock();
         let rest = reserved.bytes().saturating_sub(bytes);
         reserved.shrink_to(rest);
     }
 
-    /// Gives back all that is free, and says whether anything was.
+    /// Frees all free pages to the system and releases their memory; false if none was reserved.
     pub fn clear(&self) -> bool {
         let mut reserved = self.lock();
-        self.rooms.keep(0);
+        self.pool.keep(0);
         let any = reserved.bytes() > 0;
         reserved.shrink_to(0);
         any
     }
 
-    /// Keeps no more free than what others have reserved so many bytes for.
-    pub fn keep_for(&self, bytes: usize) {
+    /// Releases the reservation, and frees pages to the system until they fit in the `bytes` that
+    /// their users have reserved.
+    pub fn shrink_to_users(&self, bytes: usize) {
         let mut reserved = self.lock();
-        self.rooms.keep(bytes / self.rooms.page_bytes());
+        self.pool.keep(bytes / self.pool.page_bytes());
         reserved.shrink_to(0);
     }
 

@@ -1,13 +1,13 @@
-//! Threads that merge parts of a result ahead of who reads it.
+//! Merges partitions of the result in parallel, ahead of their reader.
 //!
 //! ```text
-//!   part 0 ──▶ thread 0 ──▶ ▯▯ ──┐
-//!   part 1 ──▶ thread 1 ──▶ ▯▯ ──┼─▶ batches of part 0, then of part 1, …
-//!   part 2 ──▶ thread 0 ──▶ ▯▯ ──┘
+//!   partition 0 ──▶ thread 0 ──▶ ▯▯ ──┐
+//!   partition 1 ──▶ thread 1 ──▶ ▯▯ ──┼─▶ batches of partition 0, then of partition 1, …
+//!   partition 2 ──▶ thread 0 ──▶ ▯▯ ──┘
 //! ```
 //!
-//! A thread takes the next part, and has a queue of two batches for it. It begins a part only if
-//! there are not many before it that have not been read.
+//! Each thread takes the next partition, and puts its batches into a queue of two. It begins a
+//! partition only if few before it are still unread.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -16,74 +16,75 @@ use std::thread::JoinHandle;
 
 use dray_format::Batch;
 
-use super::merge_path::parts;
-use super::output::{BatchSize, PartitionOutput};
+use super::merge_path::partitions;
+use super::output::{OutputBatchMax, PartitionOutput};
 use super::sources::Sources;
 use crate::context::SortContext;
 use crate::error::{Error, Result};
 use crate::key::KeyRange;
 
-/// A part has about so many batches, and its queue as many.
-pub(crate) const BATCHES_A_PART: usize = 2;
-/// So many batches a thread may have made that nobody has read: those of two parts, and one that it
-/// makes.
-pub(crate) const BATCHES_A_THREAD: usize = 2 * BATCHES_A_PART + 1;
+/// The batches of a partition, about, and those of its queue.
+pub(crate) const PARTITION_BATCHES: usize = 2;
+/// The most batches in memory for each thread: the queues of two partitions, and one that is made.
+pub(crate) const THREAD_BATCHES: usize = 2 * PARTITION_BATCHES + 1;
 
-/// A batch, or nothing at the end of a part: a thread that ended in any other way is an error,
-/// never a short result.
+/// A batch, or `None` at the end of a partition. A thread that ends without it is an error, never a
+/// short result.
 type Message = Result<Option<Batch>>;
 
-/// Threads that merge, and what they have made.
+/// Threads that merge partitions, and the queues of their batches.
 #[derive(Debug)]
 pub(crate) struct ParallelMerge {
-    shared: Arc<SortState>,
+    shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
-    /// What comes of each part.
-    results: std::vec::IntoIter<Receiver<Message>>,
-    result: Option<Receiver<Message>>,
+    /// The queues of the partitions that are not read yet.
+    queues: std::vec::IntoIter<Receiver<Message>>,
+    /// The queue of the partition that is read.
+    queue: Option<Receiver<Message>>,
 }
 
+/// What the threads share.
 #[derive(Debug)]
-struct SortState {
+struct Shared {
     context: Arc<SortContext>,
     sources: Sources,
-    size: BatchSize,
-    parts: Vec<KeyRange>,
-    /// Where the batches of each part go; taken by the thread that makes them.
+    batch_max: OutputBatchMax,
+    partitions: Vec<KeyRange>,
+    /// The queue of each partition, until a thread takes it.
     queues: Vec<Mutex<Option<SyncSender<Message>>>>,
+    /// The next partition to take.
     next: AtomicUsize,
-    /// How many parts may be begun.
+    /// The number of partitions that may be begun.
     begun_max: Mutex<usize>,
-    more: Condvar,
+    begun_max_grew: Condvar,
     stopped: AtomicBool,
 }
 
 impl ParallelMerge {
-    /// Starts threads that merge parts of about so many rows.
+    /// Starts threads that merge partitions of about `partition_rows` rows.
     pub fn start(
         context: Arc<SortContext>,
         sources: Sources,
         threads: usize,
-        part_rows: usize,
-        size: BatchSize,
+        partition_rows: usize,
+        batch_max: OutputBatchMax,
     ) -> Result<Self> {
-        let parts = parts(&sources, part_rows)?;
-        let (queues, results): (Vec<_>, Vec<_>) =
-            parts.iter().map(|_| sync_channel(BATCHES_A_PART)).unzip();
-        let queues = queues.into_iter().map(|queue| Mutex::new(Some(queue))).collect();
-        let shared = Arc::new(SortState {
+        let partitions = partitions(&sources, partition_rows)?;
+        let (senders, queues): (Vec<_>, Vec<_>) =
+            partitions.iter().map(|_| sync_channel(PARTITION_BATCHES)).unzip();
+        let shared = Arc::new(Shared {
             context,
             sources,
-            size,
-            parts,
-            queues,
+            batch_max,
+            partitions,
+            queues: senders.into_iter().map(|sender| Mutex::new(Some(sender))).collect(),
             next: AtomicUsize::new(0),
             begun_max: Mutex::new(2 * threads),
-            more: Condvar::new(),
+            begun_max_grew: Condvar::new(),
             stopped: AtomicBool::new(false),
         });
-        let (results, result) = (results.into_iter(), None);
-        let mut merge = Self { shared, threads: Vec::with_capacity(threads), results, result };
+        let (queues, queue) = (queues.into_iter(), None);
+        let mut merge = Self { shared, threads: Vec::with_capacity(threads), queues, queue };
         for number in 0..threads {
             let shared = merge.shared.clone();
             let named = std::thread::Builder::new().name(format!("dray-merge-{number}"));
@@ -93,22 +94,21 @@ impl ParallelMerge {
         Ok(merge)
     }
 
-    /// The next batch, when it is there; none if there are no more rows.
+    /// Waits for the next batch; `None` if there are no more rows.
     pub fn next_batch(&mut self) -> Result<Option<Batch>> {
         loop {
             self.shared.context.cancel.check()?;
-            if let Some(result) = &self.result {
-                let lost =
-                    |_| Err(Error::Thread("a thread that merged has ended too early".into()));
-                if let Some(batch) = result.recv().unwrap_or_else(lost)? {
+            if let Some(queue) = &self.queue {
+                let lost = |_| Err(Error::Thread("a merging thread has ended too early".into()));
+                if let Some(batch) = queue.recv().unwrap_or_else(lost)? {
                     return Ok(Some(batch));
                 }
-                // The part has ended, and one more may begin.
+                // The partition is read, and one more may be begun.
                 *lock(&self.shared.begun_max) += 1;
-                self.shared.more.notify_all();
+                self.shared.begun_max_grew.notify_all();
             }
-            self.result = self.results.next();
-            if self.result.is_none() {
+            self.queue = self.queues.next();
+            if self.queue.is_none() {
                 return Ok(None);
             }
         }
@@ -118,37 +118,38 @@ impl ParallelMerge {
 impl Drop for ParallelMerge {
     fn drop(&mut self) {
         self.shared.stopped.store(true, Ordering::Relaxed);
-        // Nobody reads any more, so sending fails; and who waits for a part to begin looks again.
-        self.result = None;
-        self.results = Vec::new().into_iter();
+        // Without receivers sending fails. Threads that wait to begin a partition see `stopped`.
+        self.queue = None;
+        self.queues = Vec::new().into_iter();
         *lock(&self.shared.begun_max) = usize::MAX;
-        self.shared.more.notify_all();
+        self.shared.begun_max_grew.notify_all();
         for thread in self.threads.drain(..) {
-            // One that panicked has nothing more to say.
+            // A panic was reported as an error already, or nobody read its batches.
             let _ = thread.join();
         }
     }
 }
 
-impl SortState {
+impl Shared {
     fn work(&self) {
         let mut last = None;
         loop {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
-            let Some(bounds) = self.parts.get(number) else { return };
+            let Some(range) = self.partitions.get(number) else { return };
             let mut begun_max = lock(&self.begun_max);
             while number >= *begun_max {
-                begun_max = self.more.wait(begun_max).unwrap_or_else(PoisonError::into_inner);
+                begun_max =
+                    self.begun_max_grew.wait(begun_max).unwrap_or_else(PoisonError::into_inner);
             }
             drop(begun_max);
             let queue = self.queues.get(number).and_then(|queue| lock(queue).take());
             let Some(queue) = queue.filter(|_| !self.stopped.load(Ordering::Relaxed)) else {
                 return;
             };
-            match self.merge(last, bounds, &queue) {
-                Ok(part) => last = Some(part),
+            match self.merge(last, range, &queue) {
+                Ok(output) => last = Some(output),
                 Err(error) => {
-                    // If this fails, nobody reads any more, and nobody asks why.
+                    // Sending fails only if nobody reads any more.
                     let _ = queue.send(Err(error));
                     return;
                 }
@@ -156,25 +157,27 @@ impl SortState {
         }
     }
 
-    /// Merges a part, and returns it: the next one's batches have as much room from the beginning.
+    /// Merges a partition, and returns its output, whose buffers the next partition uses again.
     fn merge(
         &self,
         last: Option<PartitionOutput>,
-        bounds: &KeyRange,
+        range: &KeyRange,
         queue: &SyncSender<Message>,
     ) -> Result<PartitionOutput> {
-        let mut part = match last {
-            Some(last) => last.then(&self.sources, bounds)?,
-            None => PartitionOutput::new(self.context.clone(), &self.sources, bounds, self.size)?,
+        let mut output = match last {
+            Some(last) => last.next_partition(&self.sources, range)?,
+            None => {
+                PartitionOutput::new(self.context.clone(), &self.sources, range, self.batch_max)?
+            }
         };
-        while let Some(batch) = part.next_batch()? {
+        while let Some(batch) = output.next_batch()? {
             if queue.send(Ok(Some(batch))).is_err() {
-                return Ok(part);
+                return Ok(output);
             }
         }
-        // Nobody may read any more.
+        // Sending fails only if nobody reads any more.
         let _ = queue.send(Ok(None));
-        Ok(part)
+        Ok(output)
     }
 }
 

@@ -1,84 +1,82 @@
-//! What is merged: pieces in memory and runs on disk.
+//! The sorted runs that are merged, and the chains of those that follow each other.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::cursor::{Chain, Cursor, DiskRunCursor, MemoryRunCursor};
-use super::gather::BatchGatherer;
+use super::payload::Payload;
 use crate::context::SortContext;
 use crate::error::{Error, Result};
 use crate::key::KeyRange;
-use crate::memory::BlockPayload;
 use crate::run::{DiskRun, EndRow, MemoryRun};
 
-/// All rows that are merged.
+/// The sorted runs of a merge.
 #[derive(Debug)]
 pub(crate) struct Sources {
-    pieces: Vec<Arc<MemoryRun>>,
-    /// How many blocks come before each piece's.
+    memory_runs: Vec<Arc<MemoryRun>>,
+    /// For each run in memory, the number of blocks of those before it.
     first_blocks: Vec<u32>,
-    /// Those of the pieces, if they are kept as they came.
-    batches: Option<Arc<BatchGatherer>>,
-    runs: Vec<Arc<DiskRun>>,
+    disk_runs: Vec<Arc<DiskRun>>,
+    payload: Payload,
 }
 
 impl Sources {
-    pub fn new(pieces: Vec<Arc<MemoryRun>>, runs: Vec<Arc<DiskRun>>) -> Self {
+    /// Runs whose payload has one layout: that of runs on disk is pages.
+    pub fn new(memory_runs: Vec<Arc<MemoryRun>>, disk_runs: Vec<Arc<DiskRun>>) -> Self {
         let mut blocks = 0;
-        let first_block = |piece: &Arc<MemoryRun>| {
+        let first_block = |run: &Arc<MemoryRun>| {
             let first = blocks;
-            // Each has a key or two, so memory is short before the numbers are.
-            blocks += piece.blocks().len() as u32;
+            // Blocks have keys, so memory is exhausted before these numbers are.
+            blocks += run.blocks().len() as u32;
             first
         };
-        let first_blocks = pieces.iter().map(first_block).collect();
-        let mut batches = BatchGatherer::default();
-        for block in pieces.iter().flat_map(|piece| piece.blocks()) {
-            if let BlockPayload::Batch(batch, sizes) = &block.rows {
-                batches.push(batch, sizes);
-            }
-        }
-        let batches = (!batches.is_empty()).then(|| Arc::new(batches));
-        Self { pieces, first_blocks, batches, runs }
+        let first_blocks = memory_runs.iter().map(first_block).collect();
+        let payload = Payload::of(&memory_runs);
+        debug_assert!(
+            matches!(payload, Payload::Pages) || disk_runs.is_empty(),
+            "no batch is kept in memory after runs were spilled"
+        );
+        Self { memory_runs, first_blocks, disk_runs, payload }
     }
 
-    /// What rows are gathered from that are not objects in pages: all are, or none.
-    pub fn batches(&self) -> Option<&Arc<BatchGatherer>> {
-        self.batches.as_ref()
+    pub fn payload(&self) -> &Payload {
+        &self.payload
     }
 
-    pub fn pieces(&self) -> &[Arc<MemoryRun>] {
-        &self.pieces
+    pub fn memory_runs(&self) -> &[Arc<MemoryRun>] {
+        &self.memory_runs
     }
 
-    pub fn runs(&self) -> &[Arc<DiskRun>] {
-        &self.runs
+    pub fn disk_runs(&self) -> &[Arc<DiskRun>] {
+        &self.disk_runs
     }
 
     pub fn rows(&self) -> u64 {
-        self.pieces.iter().map(|piece| piece.rows() as u64).sum::<u64>()
-            + self.runs.iter().map(|run| run.rows()).sum::<u64>()
+        self.memory_runs.iter().map(|run| run.rows() as u64).sum::<u64>()
+            + self.disk_runs.iter().map(|run| run.rows()).sum::<u64>()
     }
 
-    /// Cursors for the rows within bounds, in as few chains as possible: of rows that came in
-    /// order, one behind the other, there is one, and nothing to compare.
-    pub fn chains(&self, context: &SortContext, bounds: &KeyRange) -> Result<Vec<Chain>> {
-        let piece = |(piece, first_block): (&Arc<MemoryRun>, &u32)| {
-            MemoryRunCursor::new(piece.clone(), *first_block, bounds).map(Cursor::Memory)
+    /// Cursors of the rows within `range`, in as few chains as possible. Rows that came in order
+    /// make one chain, and a merge of it compares nothing.
+    pub fn chains(&self, context: &SortContext, range: &KeyRange) -> Result<Vec<Chain>> {
+        let in_memory = |(run, first_block): (&Arc<MemoryRun>, &u32)| {
+            MemoryRunCursor::new(run.clone(), *first_block, range).map(Cursor::Memory)
         };
-        let run = |run: &Arc<DiskRun>| {
-            Ok(Cursor::Disk(Box::new(DiskRunCursor::new(run.clone(), context, bounds.clone()))))
+        let on_disk = |run: &Arc<DiskRun>| {
+            Ok(Cursor::Disk(Box::new(DiskRunCursor::new(run.clone(), context, range.clone()))))
         };
-        let pieces = self.pieces.iter().zip(&self.first_blocks);
-        chained(pieces.map(piece).chain(self.runs.iter().map(run)).collect::<Result<_>>()?)
+        let memory_runs = self.memory_runs.iter().zip(&self.first_blocks);
+        let disk_runs = self.disk_runs.iter();
+        chained(memory_runs.map(in_memory).chain(disk_runs.map(on_disk)).collect::<Result<_>>()?)
     }
 }
 
-/// Always the source with the least first row goes behind the chain that ends first, if it can.
+/// Chains cursors greedily: in the order of their first rows, each is appended to the chain that
+/// ends first, if that ends before it begins.
 fn chained(cursors: Vec<Cursor>) -> Result<Vec<Chain>> {
     let mut spans: Vec<([EndRow<'_>; 2], usize)> = Vec::with_capacity(cursors.len());
     for (number, cursor) in cursors.iter().enumerate() {
-        // Those that can't have rows are left out.
+        // Cursors without rows are left out.
         spans.extend(cursor.ends()?.map(|ends| (ends, number)));
     }
     spans.sort_unstable_by(|([a, _], _), ([b, _], _)| (a.key, a.ordinal).cmp(&(b.key, b.ordinal)));

@@ -1,73 +1,79 @@
-//! Rows in memory that are not sorted yet.
+//! A run in memory that takes rows and is not sorted yet.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use dray_format::{Batch, Column};
-use dray_page::{Layout, Measured, PageBuilder};
+use dray_page::{Measured, PageBuilder};
 
 use super::cutoff::CutoffKey;
 use super::entry_sort;
-use super::in_memory::MemoryRun;
-use crate::context::RowSelection;
+use super::in_memory::{MemoryRun, OrdinalSpan};
+use crate::context::SortContext;
 use crate::error::{Error, Result};
 use crate::key::{ENTRY_BLOCKS_END, Entry, KeyEncoder, Keys, VaryingBytes, word};
-use crate::memory::{Block, BlockKeys, BlockPayload, MemoryBudget, PageCache, Reservation};
+use crate::memory::{Block, BlockKeys, BlockPayload, PayloadLayout, Reservation};
 
-/// The rows of a batch have so many bits in a ordinal, and its number those before.
-pub(crate) const ROW_BITS: u32 = 31;
+/// The bits of an ordinal that number a row in its batch. The bits above are the batch's number.
+pub(crate) const BATCH_ROWS_BITS: u32 = 31;
 
-/// What a column of a kept batch takes besides its values: here, among all that rows are gathered
-/// from, and for what owns its buffers.
+/// The memory of a column of a batch without its values: in the block, in the gatherer, and for the
+/// owners of its buffers.
 const COLUMN_BYTES: usize = 2 * size_of::<Column>() + 192;
 
-/// If only so small a part of the rows is kept, they are copied, so that the others' memory is
-/// free.
-const FEW: usize = 4;
+/// If at most one row in this many survives duplicate removal and the limit, the survivors are
+/// copied, so that the memory of all others is free.
+const COPY_SHARE: usize = 4;
 
-/// Rows on their way to be sorted, in the order in which they came.
+/// A batch that a sort takes.
+pub(crate) struct InputBatch<'a> {
+    pub batch: &'a Batch,
+    /// The sizes of its rows as objects.
+    pub measured: &'a Measured<'a>,
+    /// The memory that its buffers keep alive, without what batches before it count already.
+    pub retained_bytes: usize,
+    /// The ordinal of its first row.
+    pub ordinal: u64,
+}
+
+/// A run that takes rows, in the order of the input.
 #[derive(Debug)]
 pub(crate) struct RunBuilder {
-    builder: PageBuilder,
-    page_cache: Arc<PageCache>,
-    key_width: Option<usize>,
+    context: Arc<SortContext>,
+    layout: PayloadLayout,
+    pages: PageBuilder,
     blocks: Vec<Block>,
-    /// Keys of the rows whose page is not full yet.
+    /// The keys of rows whose page is not full yet.
     keys: BlockKeys,
     rows: usize,
-    /// Where batches begin, and the ordinals of their first rows here.
-    batches: Vec<(usize, u64)>,
-    /// Bytes of all pages, and of the keys of those that are full.
+    ordinals: Vec<OrdinalSpan>,
+    /// The bytes of all payload, and of the keys of `blocks`.
     bytes: usize,
     reservation: Reservation,
 }
 
-/// The memory that keys of rows of these sizes take at most while they are made.
-fn key_bytes(encoder: &KeyEncoder, sizes: &[u32]) -> usize {
-    let objects: usize = sizes.iter().map(|bytes| *bytes as usize).sum();
-    // A string has at most twice as many bytes in a key; its keys are there twice for a moment.
+/// The most memory that the keys of rows of these sizes take while they are encoded.
+fn key_bytes(encoder: &KeyEncoder, row_bytes: &[u32]) -> usize {
+    let objects: usize = row_bytes.iter().map(|bytes| *bytes as usize).sum();
+    // Escaping at most doubles a string, and keys are in memory twice while they are copied.
     2 * encoder
         .width()
-        .map_or(2 * objects + size_of::<usize>() * sizes.len(), |width| width * sizes.len())
+        .map_or(2 * objects + size_of::<usize>() * row_bytes.len(), |width| width * row_bytes.len())
 }
 
 impl RunBuilder {
-    pub fn new(
-        layout: &Arc<Layout>,
-        page_cache: &Arc<PageCache>,
-        key_width: Option<usize>,
-        memory: &Arc<dyn MemoryBudget>,
-    ) -> Result<Self> {
+    /// A run without rows, whose payload will have this layout.
+    pub fn new(context: &Arc<SortContext>, layout: PayloadLayout) -> Result<Self> {
         Ok(Self {
-            builder: PageBuilder::within(layout.clone(), page_cache.rooms(), false)?,
-            page_cache: page_cache.clone(),
-            key_width,
+            layout,
+            pages: PageBuilder::within(context.layout.clone(), context.page_cache.pool(), false)?,
             blocks: Vec::new(),
-            keys: BlockKeys::new(key_width),
+            keys: BlockKeys::new(context.encoder.width()),
             rows: 0,
-            batches: Vec::new(),
+            ordinals: Vec::new(),
             bytes: 0,
-            reservation: Reservation::none(memory),
+            reservation: Reservation::none(&context.memory),
+            context: context.clone(),
         })
     }
 
@@ -75,106 +81,113 @@ impl RunBuilder {
         self.rows
     }
 
-    /// The memory that is reserved.
+    pub fn layout(&self) -> PayloadLayout {
+        self.layout
+    }
+
+    /// The memory that is reserved, in bytes.
     pub fn bytes(&self) -> usize {
         self.reservation.bytes()
     }
 
-    /// The least memory that is needed for these rows more, before they are there.
-    pub fn needed(
-        &self,
-        encoder: &KeyEncoder,
-        measured: &Measured<'_>,
-        rows: Range<usize>,
-    ) -> usize {
-        let sizes = &measured.sizes()[rows.clone()];
-        self.builder.page_bytes_of(measured, rows)
-            + key_bytes(encoder, sizes)
-            + size_of::<Entry>() * sizes.len()
-    }
-
-    /// Appends rows of a batch, if memory for them can be reserved; none that the cutoff says are
-    /// not wanted. `ordinal` is that of the batch's row 0.
+    /// Appends a range of a batch's rows, without those that `cutoff` excludes. If memory can't be
+    /// reserved, appends none and returns the bytes that are needed.
     pub fn append(
         &mut self,
-        encoder: &KeyEncoder,
-        (batch, measured): (&Batch, &Measured<'_>),
+        input: &InputBatch<'_>,
         rows: Range<usize>,
-        ordinal: u64,
         cutoff: Option<&CutoffKey>,
-    ) -> Result<bool> {
-        if !self.reserve(encoder, measured, rows.clone()) {
-            return Ok(false);
+    ) -> Result<Option<usize>> {
+        match self.layout {
+            PayloadLayout::Pages => self.append_objects(input, rows, cutoff),
+            PayloadLayout::Batches => {
+                debug_assert!(cutoff.is_none(), "rows that may be excluded are objects");
+                self.append_batch(input, rows)
+            }
         }
-        let keys = encoder.encode(&batch.slice(rows.start, rows.len()));
+    }
+
+    fn append_objects(
+        &mut self,
+        input: &InputBatch<'_>,
+        rows: Range<usize>,
+        cutoff: Option<&CutoffKey>,
+    ) -> Result<Option<usize>> {
+        let measured = input.measured;
+        if let Some(needed) = self.reserve(measured, rows.clone()) {
+            return Ok(Some(needed));
+        }
+        let keys = self.context.encoder.encode(&input.batch.slice(rows.start, rows.len()));
+        debug_assert_eq!(keys.len(), rows.len(), "each row has a key");
         let mut from = 0;
         while from < keys.len() {
-            let wanted = |row: &usize| cutoff.is_none_or(|cutoff| cutoff.is_before(keys.get(*row)));
+            let is_admitted =
+                |row: &usize| cutoff.is_none_or(|cutoff| cutoff.admits(keys.get(*row)));
             let until = if cutoff.is_some() {
-                (from..keys.len()).take_while(wanted).count() + from
+                (from..keys.len()).take_while(is_admitted).count() + from
             } else {
                 keys.len()
             };
             self.append_keyed(measured, &keys, from..until, rows.start)?;
-            self.count(until - from, ordinal + (rows.start + from) as u64);
-            from = (until..keys.len()).find(wanted).unwrap_or(keys.len());
+            self.count(until - from, input.ordinal + (rows.start + from) as u64);
+            from = (until..keys.len()).find(is_admitted).unwrap_or(keys.len());
         }
-        self.settle();
-        Ok(true)
+        self.settle_reservation();
+        Ok(None)
     }
 
-    /// Reserves what is taken now, and no more.
-    fn settle(&mut self) {
-        let batches = size_of::<(usize, u64)>() * self.batches.capacity();
+    /// Keeps the rows in the batch that they came in.
+    fn append_batch(
+        &mut self,
+        input: &InputBatch<'_>,
+        rows: Range<usize>,
+    ) -> Result<Option<usize>> {
+        let InputBatch { batch, retained_bytes, .. } = input;
+        let slice = batch.slice(rows.start, rows.len());
+        let retained_bytes = retained_bytes / batch.rows * rows.len() + retained_bytes % batch.rows;
+        let row_bytes = &input.measured.sizes()[rows.clone()];
+        let payload_bytes =
+            retained_bytes + COLUMN_BYTES * slice.columns.len() + size_of_val(row_bytes);
+        let encoder = &self.context.encoder;
+        let needed =
+            payload_bytes + key_bytes(encoder, row_bytes) + size_of::<Entry>() * slice.rows;
+        if !self.reservation.try_grow(needed) {
+            return Ok(Some(needed));
+        }
+        self.keys = BlockKeys::from_keys(encoder.width(), encoder.encode(&slice))?;
+        self.bytes += payload_bytes;
+        self.count(slice.rows, input.ordinal + rows.start as u64);
+        self.close_block(BlockPayload::Batch { batch: slice, row_bytes: row_bytes.into() })?;
+        self.settle_reservation();
+        Ok(None)
+    }
+
+    /// Reserves exactly what the rows take now.
+    fn settle_reservation(&mut self) {
+        let ordinals = size_of::<OrdinalSpan>() * self.ordinals.capacity();
         let taken =
-            self.bytes + self.keys.memory_bytes() + size_of::<Entry>() * self.rows + batches;
-        // Keys of lists in lists may be larger than was thought. They are there now.
+            self.bytes + self.keys.memory_bytes() + size_of::<Entry>() * self.rows + ordinals;
+        // Keys of nested lists may be larger than was reserved for them, and are here already.
         let unexpected = taken.saturating_sub(self.reservation.bytes());
         let _ = unexpected == 0 || self.reservation.try_grow(unexpected);
         self.reservation.shrink_to(taken);
     }
 
-    /// Whether it has batches as they came; nothing else can come to them then.
-    pub fn is_kept(&self) -> bool {
-        self.blocks.last().is_some_and(Block::is_kept)
+    /// Reserves the least memory that is needed to append objects, or returns it.
+    fn reserve(&mut self, measured: &Measured<'_>, rows: Range<usize>) -> Option<usize> {
+        let row_bytes = &measured.sizes()[rows.clone()];
+        let page_bytes = self.pages.page_bytes_of(measured, rows);
+        let needed = page_bytes
+            + key_bytes(&self.context.encoder, row_bytes)
+            + size_of::<Entry>() * row_bytes.len();
+        // The pages come from the cache, which has reserved the free ones.
+        self.context.page_cache.release(page_bytes);
+        let is_reserved = self.reservation.try_grow(needed)
+            || self.context.page_cache.clear() && self.reservation.try_grow(needed);
+        (!is_reserved).then_some(needed)
     }
 
-    /// Keeps a batch, which holds so much memory, with the sizes and the ordinal of its rows, unless
-    /// memory can't be reserved: then it says how much.
-    pub fn keep(
-        &mut self,
-        encoder: &KeyEncoder,
-        (batch, held_bytes): (&Batch, usize),
-        sizes: &[u32],
-        ordinal: u64,
-    ) -> Result<Option<usize>> {
-        let kept = held_bytes + COLUMN_BYTES * batch.columns.len() + size_of_val(sizes);
-        let needed = kept + key_bytes(encoder, sizes) + size_of::<Entry>() * batch.rows;
-        if !self.reservation.try_grow(needed) {
-            return Ok(Some(needed));
-        }
-        self.keys = BlockKeys::from_keys(self.key_width, encoder.encode(batch))?;
-        self.bytes += kept;
-        self.count(batch.rows, ordinal);
-        self.close_block(BlockPayload::Batch(batch.clone(), sizes.into()))?;
-        self.settle();
-        Ok(None)
-    }
-
-    fn reserve(
-        &mut self,
-        encoder: &KeyEncoder,
-        measured: &Measured<'_>,
-        rows: Range<usize>,
-    ) -> bool {
-        let needed = self.needed(encoder, measured, rows.clone());
-        // Pages that were dropped have left theirs.
-        self.page_cache.leave(self.builder.page_bytes_of(measured, rows));
-        self.reservation.try_grow(needed)
-            || self.page_cache.clear() && self.reservation.try_grow(needed)
-    }
-
-    /// Appends rows with these keys, of which the first one's is that of row `first`.
+    /// Appends the rows `rows` of `keys`, whose row 0 is row `first` of the batch.
     fn append_keyed(
         &mut self,
         measured: &Measured<'_>,
@@ -183,10 +196,10 @@ impl RunBuilder {
         first: usize,
     ) -> Result<()> {
         let of_batch = first + rows.start..first + rows.end;
-        self.bytes += self.builder.page_bytes_of(measured, of_batch.clone());
-        self.builder.append_rows(measured, of_batch)?;
+        self.bytes += self.pages.page_bytes_of(measured, of_batch.clone());
+        self.pages.append_rows(measured, of_batch)?;
         let mut from = rows.start;
-        while let Some(page) = self.builder.pop() {
+        while let Some(page) = self.pages.pop() {
             let end = from + page.len().saturating_sub(self.keys.len());
             self.keys.extend(keys, from..end)?;
             self.close_block(BlockPayload::Page(page))?;
@@ -195,39 +208,44 @@ impl RunBuilder {
         self.keys.extend(keys, from..rows.end)
     }
 
-    /// Counts rows of which the first has this ordinal.
-    fn count(&mut self, rows: usize, first: u64) {
+    /// Counts rows whose ordinals follow each other from `ordinal` on.
+    fn count(&mut self, rows: usize, ordinal: u64) {
         if rows == 0 {
             return;
         }
         let continues =
-            |&(start, ordinal): &(usize, u64)| ordinal + (self.rows - start) as u64 == first;
-        if !self.batches.last().is_some_and(continues) {
-            self.batches.push((self.rows, first));
+            |span: &OrdinalSpan| span.ordinal + (self.rows - span.row) as u64 == ordinal;
+        if !self.ordinals.last().is_some_and(continues) {
+            self.ordinals.push(OrdinalSpan { row: self.rows, ordinal });
         }
         self.rows += rows;
     }
 
-    fn close_block(&mut self, rows: BlockPayload) -> Result<()> {
+    /// Makes a block of a payload and the keys that are pending.
+    fn close_block(&mut self, payload: BlockPayload) -> Result<()> {
         if self.blocks.len() + 1 >= ENTRY_BLOCKS_END {
             return Err(Error::Setting(format!(
-                "{ENTRY_BLOCKS_END} pages or batches in memory; larger ones are fewer"
+                "{ENTRY_BLOCKS_END} pages or batches in memory; make them larger"
             )));
         }
-        let mut keys = std::mem::replace(&mut self.keys, BlockKeys::new(self.key_width));
+        let no_keys = BlockKeys::new(self.context.encoder.width());
+        let mut keys = std::mem::replace(&mut self.keys, no_keys);
         keys.shrink();
         self.bytes += keys.memory_bytes();
-        self.blocks.push(Block::new(rows, keys)?);
+        self.blocks.push(Block::new(payload, keys)?);
         Ok(())
     }
 
-    /// Sorts the rows.
-    pub fn sort(mut self, kept: RowSelection) -> Result<MemoryRun> {
-        for page in self.builder.finish() {
+    /// Sorts the rows, and drops those that the sort's [`RowSelection`] does not keep.
+    ///
+    /// [`RowSelection`]: crate::context::RowSelection
+    pub fn sort(mut self) -> Result<MemoryRun> {
+        for page in self.pages.finish() {
             self.close_block(BlockPayload::Page(page))?;
         }
         let keys = self.blocks.iter().map(|block| block.keys.parts().0);
-        let varying = self.key_width.and_then(|width| VaryingBytes::of(width, keys));
+        let varying =
+            self.context.encoder.width().and_then(|width| VaryingBytes::find(width, keys));
         let first_word =
             |key: &[u8]| varying.as_ref().map_or_else(|| word(key, 0), |varying| varying.word(key));
         let mut entries = Vec::with_capacity(self.rows);
@@ -243,70 +261,64 @@ impl RunBuilder {
             )));
         }
         let key_of = |entry: Entry| {
-            let (block, row) = entry.place();
+            let (block, row) = entry.location();
             self.blocks.get(block)?.keys.get(row)
         };
         entry_sort::sort(&mut entries, key_of, varying.as_ref())?;
-        if kept.distinct {
-            entries.retain(|entry| !entry.is_equal());
+        let selection = self.context.selection;
+        if selection.distinct {
+            entries.retain(|entry| !entry.is_duplicate());
         }
-        entries.truncate(usize::try_from(kept.limit).unwrap_or(usize::MAX));
+        entries.truncate(usize::try_from(selection.limit).unwrap_or(usize::MAX));
         entries.shrink_to_fit();
-        let few = entries.len() <= self.rows / FEW && self.blocks.len() > 1;
-        let empty = self.emptied()?;
-        let piece = self.sorted(entries);
-        if few { empty.copied(piece) } else { Ok(piece) }
+        let is_small = entries.len() <= self.rows / COPY_SHARE && self.blocks.len() > 1;
+        let copy = Self::new(&self.context, self.layout)?;
+        let run = self.sorted(entries);
+        if is_small { copy.copy(run) } else { Ok(run) }
     }
 
-    fn emptied(&self) -> Result<Self> {
-        Self::new(
-            self.builder.layout(),
-            &self.page_cache,
-            self.key_width,
-            self.reservation.memory(),
-        )
-    }
-
-    /// The same rows in pages that have no others, if memory for these can be reserved: there are
-    /// none here yet.
-    fn copied(mut self, piece: MemoryRun) -> Result<MemoryRun> {
+    /// Copies the rows of a run to this one, which is empty; or returns the run as it is if memory
+    /// for the copy can't be reserved.
+    fn copy(mut self, run: MemoryRun) -> Result<MemoryRun> {
+        debug_assert_eq!(self.layout, PayloadLayout::Pages, "only objects are dropped");
         let row_of = |entry: Entry| {
-            let (block, row) = entry.place();
+            let (block, row) = entry.location();
             let found = || {
                 Some((
-                    piece.object(block, row)?,
-                    piece.key_at(block, row)?,
-                    piece.ordinal_at(block, row)?,
+                    run.object(block, row)?,
+                    run.key_at(block, row)?,
+                    run.ordinal_at(block, row)?,
                 ))
             };
             found().ok_or_else(|| Error::missing("a row that is copied"))
         };
-        // A page may be left half empty, and each row may need a batch of its own.
-        let row_bytes = size_of::<Entry>() + 2 * size_of::<(usize, u64)>() + 2 * size_of::<u32>();
-        let mut needed = 2 * self.page_cache.rooms().page_bytes();
-        for entry in piece.entries() {
+        // A page may be left half empty, and each row may begin a span of ordinals.
+        let row_overhead = size_of::<Entry>() + 2 * size_of::<OrdinalSpan>() + 2 * size_of::<u32>();
+        let mut needed = 2 * self.context.page_bytes;
+        for entry in run.entries() {
             let (object, key, _) = row_of(*entry)?;
-            needed += 2 * (object.bytes().len() + key.len()) + row_bytes;
+            needed += 2 * (object.bytes().len() + key.len()) + row_overhead;
         }
         if !self.reservation.try_grow(needed) {
-            return Ok(piece);
+            return Ok(run);
         }
-        let mut entries = Vec::with_capacity(piece.rows());
-        for entry in piece.entries() {
+        let mut entries = Vec::with_capacity(run.rows());
+        for entry in run.entries() {
             let (object, key, ordinal) = row_of(*entry)?;
-            self.builder.copy(object)?;
-            while let Some(page) = self.builder.pop() {
+            self.pages.copy(object)?;
+            while let Some(page) = self.pages.pop() {
                 self.bytes += page.bytes().len();
                 self.close_block(BlockPayload::Page(page))?;
             }
-            entries.push(entry.moved(self.blocks.len(), self.keys.len()));
+            entries.push(entry.relocated(self.blocks.len(), self.keys.len()));
             self.keys.push(key)?;
             self.count(1, ordinal);
         }
-        for page in self.builder.finish() {
+        for page in self.pages.finish() {
             self.bytes += page.bytes().len();
             self.close_block(BlockPayload::Page(page))?;
         }
+        debug_assert_eq!(entries.len(), run.rows(), "each row is copied");
         Ok(self.sorted(entries))
     }
 
@@ -318,10 +330,11 @@ impl RunBuilder {
             first
         };
         let first_rows = self.blocks.iter().map(begin).collect();
+        debug_assert_eq!(rows, self.rows, "each row is in a block");
         let taken = size_of::<Entry>() * entries.capacity()
-            + size_of::<(usize, u64)>() * self.batches.capacity();
+            + size_of::<OrdinalSpan>() * self.ordinals.capacity();
         self.reservation.shrink_to(self.bytes + taken);
-        let (blocks, batches, reservation) = (self.blocks, self.batches, self.reservation);
-        MemoryRun { blocks, first_rows, batches, entries, _reservation: reservation }
+        let Self { layout, blocks, ordinals, reservation, .. } = self;
+        MemoryRun { layout, blocks, first_rows, ordinals, entries, _reservation: reservation }
     }
 }

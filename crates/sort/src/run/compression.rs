@@ -1,55 +1,55 @@
-//! When to pack what is spilled: when the disk takes longer for what packing spares than packing
-//! takes.
+//! Decides when to compress spilled data: when compressing takes less time than the disk would take
+//! for the bytes it saves.
 //!
-//! Writing ends in the system's cache, which takes bytes at the speed of memory until there are
-//! more that the disk does not have yet than it may hold. From then on it is as slow as the disk.
-//! So both are measured all the time, and when packed bytes are so few that the disk takes them
-//! with ease, others go as they are.
+//! Writes end in the system's page cache, at the speed of memory, until the cache holds all the
+//! unwritten bytes that it may. From then on they are as slow as the disk. The speeds of writing
+//! and of compressing are therefore measured all the time. When compressed bytes are so few that
+//! the disk keeps up easily, later ones are written uncompressed.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::options::SpillCompression;
 
-/// Means are those of about so many bytes, the last ones.
+/// Averages are over about this many of the latest bytes.
 const WINDOW_BYTES: f64 = (4 << 20) as f64;
-/// One byte in so many is packed to see what that would take.
-const TRIED_SHARE: usize = 64;
-/// As long as bytes are packed, the disk has less to do; and what it took long to write it takes
-/// long to read. So that is gone on with until it spares less than this part of what it takes.
-const STILL_PAYS: f64 = 0.25;
-/// Of the time that packing takes, unpacking takes about this part.
-const UNPACKING: f64 = 0.25;
+/// While nothing is compressed, one byte in this many is, as a trial.
+const TRIAL_SHARE: usize = 64;
+/// The least ratio of time saved to time spent at which compression goes on. It is below 1, because
+/// compression relieves the disk that its benefit is measured on, and what is written slowly is
+/// read slowly again.
+const RATIO_TO_CONTINUE: f64 = 0.25;
+/// The time of decompressing, as a part of the time of compressing.
+const DECOMPRESSING: f64 = 0.25;
 
-/// What writing and packing take, of all threads.
+/// Decides whether to compress, by what all threads have measured.
 #[derive(Debug)]
 pub(crate) struct CompressionPolicy {
     compression: SpillCompression,
-    seen: Mutex<Seen>,
+    measured: Mutex<Measured>,
 }
 
 #[derive(Debug, Default)]
-struct Seen {
-    /// Seconds a byte of those that are written.
-    writing: Mean,
-    /// Seconds a byte before it is packed.
-    packing: Mean,
-    /// Bytes that one becomes.
-    packed: Mean,
-    /// Whether bytes are packed now.
-    pays: bool,
-    /// Bytes that were not packed since some were.
-    untried: usize,
+struct Measured {
+    /// Seconds to write a byte.
+    write_seconds: Average,
+    /// Seconds to compress a byte.
+    compress_seconds: Average,
+    /// Compressed bytes for each byte.
+    ratio: Average,
+    is_compressing: bool,
+    /// Uncompressed bytes since the last compression.
+    untried_bytes: usize,
 }
 
-/// A mean a byte.
+/// An average for each byte.
 #[derive(Debug, Default)]
-struct Mean {
+struct Average {
     sum: f64,
     bytes: f64,
 }
 
-impl Mean {
+impl Average {
     fn add(&mut self, sum: f64, bytes: usize) {
         if self.bytes > WINDOW_BYTES {
             self.sum /= 2.0;
@@ -66,41 +66,44 @@ impl Mean {
 
 impl CompressionPolicy {
     pub fn new(compression: SpillCompression) -> Self {
-        Self { compression, seen: Mutex::default() }
+        Self { compression, measured: Mutex::default() }
     }
 
-    /// Whether so many bytes are to be packed.
-    pub fn packs(&self, bytes: usize) -> bool {
+    /// Whether to compress the next `bytes` bytes.
+    pub fn compresses(&self, bytes: usize) -> bool {
         match self.compression {
             SpillCompression::None => false,
             SpillCompression::Lz4 => true,
             SpillCompression::Auto => {
-                let mut seen = self.seen();
-                let spared = seen.writing.get() * (1.0 - seen.packed.get());
-                let least = if seen.pays { STILL_PAYS } else { 1.0 };
-                seen.pays = spared > least * seen.packing.get() * (1.0 + UNPACKING)
-                    && seen.packing.bytes > 0.0;
-                if !seen.pays {
-                    seen.untried += bytes;
+                let mut measured = self.measured();
+                let saved = measured.write_seconds.get() * (1.0 - measured.ratio.get());
+                let least_ratio = if measured.is_compressing { RATIO_TO_CONTINUE } else { 1.0 };
+                measured.is_compressing = saved
+                    > least_ratio * measured.compress_seconds.get() * (1.0 + DECOMPRESSING)
+                    && measured.compress_seconds.bytes > 0.0;
+                if !measured.is_compressing {
+                    measured.untried_bytes += bytes;
                 }
-                seen.pays || seen.untried / TRIED_SHARE >= bytes
+                measured.is_compressing || measured.untried_bytes / TRIAL_SHARE >= bytes
             }
         }
     }
 
-    pub fn packed(&self, bytes: usize, compressed_bytes: usize, took: Duration) {
-        let mut seen = self.seen();
-        seen.packing.add(took.as_secs_f64(), bytes);
-        seen.packed.add(compressed_bytes as f64, bytes);
-        seen.untried = 0;
+    /// Records that `bytes` were compressed.
+    pub fn record_compression(&self, bytes: usize, compressed_bytes: usize, took: Duration) {
+        let mut measured = self.measured();
+        measured.compress_seconds.add(took.as_secs_f64(), bytes);
+        measured.ratio.add(compressed_bytes as f64, bytes);
+        measured.untried_bytes = 0;
     }
 
-    pub fn written(&self, bytes: usize, took: Duration) {
-        self.seen().writing.add(took.as_secs_f64(), bytes);
+    /// Records that `bytes` were written, compressed or not.
+    pub fn record_write(&self, bytes: usize, took: Duration) {
+        self.measured().write_seconds.add(took.as_secs_f64(), bytes);
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    fn measured(&self) -> MutexGuard<'_, Measured> {
+        self.measured.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -110,54 +113,57 @@ mod tests {
 
     const BYTES: usize = 256 << 10;
 
-    /// Writes and, where it is said to pay, packs to a half, at so many microseconds for each write
-    /// and each packing. Returns how often it packed.
-    fn packed_of(
+    /// Writes `times` blocks, and compresses them to half if the policy says so. A compression
+    /// takes `compress_us` microseconds, a write what `write_us` says for a compressed block or
+    /// another. Returns how many blocks were compressed.
+    fn compressions(
         policy: &CompressionPolicy,
         times: usize,
-        packing_us: u64,
-        written_us: impl Fn(bool) -> u64,
+        compress_us: u64,
+        write_us: impl Fn(bool) -> u64,
     ) -> usize {
-        let packs = |_: &usize| {
-            let packs = policy.packs(BYTES);
-            let bytes = if packs { BYTES / 2 } else { BYTES };
-            if packs {
-                policy.packed(BYTES, bytes, Duration::from_micros(packing_us));
+        let compresses = |_: &usize| {
+            let compresses = policy.compresses(BYTES);
+            let bytes = if compresses { BYTES / 2 } else { BYTES };
+            if compresses {
+                policy.record_compression(BYTES, bytes, Duration::from_micros(compress_us));
             }
-            policy.written(bytes, Duration::from_micros(written_us(packs)));
-            packs
+            policy.record_write(bytes, Duration::from_micros(write_us(compresses)));
+            compresses
         };
-        (0..times).filter(packs).count()
+        (0..times).filter(compresses).count()
     }
 
     #[test]
     fn a_disk_that_becomes_slow_and_fast_again() {
         let policy = CompressionPolicy::new(SpillCompression::Auto);
-        // Into the cache: the first time it is tried after 64 blocks.
-        assert_eq!(packed_of(&policy, 640, 400, |packs| if packs { 50 } else { 100 }), 10);
+        // The page cache is fast: one block in 64 is tried.
+        assert_eq!(compressions(&policy, 640, 400, |is_half| if is_half { 50 } else { 100 }), 10);
         // 100 MB/s.
-        assert!(packed_of(&policy, 640, 400, |packs| if packs { 1300 } else { 2600 }) > 500);
-        assert!(packed_of(&policy, 1280, 400, |packs| if packs { 50 } else { 100 }) < 200);
+        assert!(compressions(&policy, 640, 400, |is_half| if is_half { 1300 } else { 2600 }) > 500);
+        assert!(compressions(&policy, 1280, 400, |is_half| if is_half { 50 } else { 100 }) < 200);
     }
 
     #[test]
-    fn bytes_that_do_not_become_fewer() {
+    fn incompressible_bytes() {
         let policy = CompressionPolicy::new(SpillCompression::Auto);
-        let packs = |_: &usize| {
-            let packs = policy.packs(BYTES);
-            if packs {
-                policy.packed(BYTES, BYTES + 1000, Duration::from_micros(100));
+        let compresses = |_: &usize| {
+            let compresses = policy.compresses(BYTES);
+            if compresses {
+                policy.record_compression(BYTES, BYTES + 1000, Duration::from_micros(100));
             }
-            policy.written(BYTES, Duration::from_micros(2600));
-            packs
+            policy.record_write(BYTES, Duration::from_micros(2600));
+            compresses
         };
-        assert_eq!((0..640).filter(packs).count(), 10);
+        assert_eq!((0..640).filter(compresses).count(), 10);
     }
 
     #[test]
     fn always_or_never() {
-        for (compression, packed) in [(SpillCompression::Lz4, 100), (SpillCompression::None, 0)] {
-            assert_eq!(packed_of(&CompressionPolicy::new(compression), 100, 400, |_| 2600), packed);
+        for (compression, compressed) in [(SpillCompression::Lz4, 100), (SpillCompression::None, 0)]
+        {
+            let policy = CompressionPolicy::new(compression);
+            assert_eq!(compressions(&policy, 100, 400, |_| 2600), compressed);
         }
     }
 }

@@ -1,40 +1,46 @@
-//! Rows that need not be kept, because so many as are wanted come before them.
+//! Cutoff keys: the bound beyond which no row of a limited result lies (Chronis, Do, Graefe and
+//! Peters, "External Merge Sort for Top-K Queries", 2020).
 
 use std::sync::Arc;
 
 use crate::key::key_prefix;
 
-/// A key, or the beginning of one, that as many rows are not greater than as are wanted.
+/// A key prefix. At least as many rows as the limit admits have keys that are not greater, so rows
+/// with greater keys are not needed.
 #[derive(Debug, Clone)]
 pub(crate) struct CutoffKey(Arc<[u8]>);
 
 impl CutoffKey {
-    /// What comes behind the row with this key.
-    pub fn behind(key: &[u8]) -> Self {
+    /// Excludes rows after the one with this key.
+    pub fn at(key: &[u8]) -> Self {
         Self(key_prefix(key).into())
     }
 
-    /// What comes behind so many rows as are wanted. Of sorted rows these are samples: the
-    /// beginning of a key, and how many rows, beyond those of the sample before, are not greater.
-    pub fn of<'k>(samples: impl Iterator<Item = (&'k [u8], usize)>, wanted: u64) -> Option<Self> {
+    /// Excludes rows after the first `limit` ones, if the samples show where these end. A sample is
+    /// the prefix of a key, and the number of rows that are not greater than it, beyond those of
+    /// the sample before it in the same run.
+    pub fn from_samples<'k>(
+        samples: impl Iterator<Item = (&'k [u8], usize)>,
+        limit: u64,
+    ) -> Option<Self> {
         let mut samples: Vec<_> = samples.collect();
         samples.sort_unstable();
         let mut rows = 0u64;
-        let enough = |(_, more): &&(&[u8], usize)| {
+        let is_enough = |(_, more): &&(&[u8], usize)| {
             rows += *more as u64;
-            rows >= wanted
+            rows >= limit
         };
-        samples.iter().find(enough).map(|(key, _)| Self::behind(key))
+        samples.iter().find(is_enough).map(|(key, _)| Self::at(key))
     }
 
-    /// Whether a row with this key may be among those that are wanted.
+    /// Whether a row with this key may be needed.
     #[inline]
-    pub fn is_before(&self, key: &[u8]) -> bool {
+    pub fn admits(&self, key: &[u8]) -> bool {
         *key_prefix(key) <= *self.0
     }
 
-    /// The one that drops more.
-    pub fn or(self, other: Option<Self>) -> Self {
+    /// The lesser of two cutoff keys, which excludes more rows.
+    pub fn min(self, other: Option<Self>) -> Self {
         other.filter(|other| other.0 < self.0).unwrap_or(self)
     }
 }

@@ -1,18 +1,17 @@
-//! DiskRuns on disk: sorted rows as pages, each with the keys and ordinals of its rows.
+//! A sorted run on disk: pages, each with the keys and ordinals of its rows.
 //!
 //! ```text
-//! ┌──────────┬──────┬──────┬──────┬──────────┬──────┬─ ─
+//! ┌──────────┬──────┬──────────┬──────┬──────────┬──────┬─ ─
 //! │ page     │ keys │ ordinals │ ends │ page     │ keys │         in files without names
-//! └──────────┴──────┴──────┴──────┴──────────┴──────┴─ ─
+//! └──────────┴──────┴──────────┴──────┴──────────┴──────┴─ ─
 //! ```
 //!
-//! A page is written as it is, with its checksum. Where blocks lie and the checksum of what belongs
-//! to the page is kept in memory. Keys are written because making them again would need the columns
-//! that the rows have no more.
+//! A page is written as it is, with its checksum. The extents of blocks, and the checksums of their
+//! keys, stay in memory. Keys are written because the columns that they were encoded from are gone.
 //!
-//! A large page, that of a row which fits no other, is read when its row is wanted, and stays where
-//! it is when runs are merged to a longer one. So a merge of many runs of very wide rows takes the
-//! memory of one of them, and each is written once.
+//! A large page has one row, which fits in no page of the usual size. It is read only when that row
+//! is output, and stays in its place when its run is merged into a longer one. A merge of many runs
+//! of very wide rows therefore takes the memory of one such row, and each is written once.
 
 use std::sync::Arc;
 
@@ -29,26 +28,38 @@ use crate::memory::BlockKeys;
 pub(crate) struct DiskRun {
     key_width: Option<usize>,
     blocks: Vec<BlockMeta>,
-    /// The beginning of the last row's key, and the ordinals of the first and the last one.
-    last: Box<[u8]>,
+    /// The key prefix of the last row.
+    last_key: Box<[u8]>,
+    /// The ordinals of the first and of the last row.
     ordinals: [u64; 2],
     rows: u64,
     block_bytes_max: usize,
     transient_bytes_max: usize,
 }
 
+/// Where a block of a run is.
 #[derive(Debug)]
 pub(super) struct BlockMeta {
-    /// The beginning of its first key: it tells blocks apart well enough to divide a merge.
-    pub bound: Box<[u8]>,
+    /// The key prefix of its first row.
+    pub first_key: Box<[u8]>,
     pub page: Extent,
-    /// Whether the page is read only when its one row is wanted.
-    pub is_large: bool,
+    pub kind: PageKind,
     pub rows: usize,
+    /// Keys, ordinals, and the ends of keys of variable size.
+    pub keys: Extent,
+    /// The bytes of the keys alone.
     pub key_bytes: usize,
-    /// Keys, ordinals and ends.
-    pub beside: Extent,
+    /// The CRC-32C of `keys`.
     pub checksum: u32,
+}
+
+/// When a page is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PageKind {
+    /// With the keys of its block.
+    Regular,
+    /// When its one row is output.
+    Large,
 }
 
 impl BlockMeta {
@@ -56,26 +67,27 @@ impl BlockMeta {
         self.rows * size_of::<u64>()
     }
 
-    /// The memory that it takes until the next one is read. Ends are there twice for a moment.
+    /// The memory of the block until the next one is read. Ordinals and ends are in memory twice
+    /// for a moment.
     fn bytes(&self) -> usize {
-        let page_bytes = if self.is_large { 0 } else { self.page.bytes() };
-        page_bytes + 2 * self.beside.bytes() - self.key_bytes
+        let page_bytes = if self.kind == PageKind::Large { 0 } else { self.page.bytes() };
+        page_bytes + 2 * self.keys.bytes() - self.key_bytes
     }
 
-    /// The memory that it takes for a moment.
+    /// The memory that is taken only while the block is read.
     fn transient_bytes(&self) -> usize {
-        let page_bytes = if self.is_large { self.page.bytes() } else { 0 };
-        (page_bytes + self.page.compressed_bytes()).max(self.beside.compressed_bytes())
+        let page_bytes = if self.kind == PageKind::Large { self.page.bytes() } else { 0 };
+        (page_bytes + self.page.compressed_bytes()).max(self.keys.compressed_bytes())
     }
 }
 
 impl DiskRun {
-    /// A run without rows yet, whose keys have one width or many.
+    /// A run without rows. `key_width` is the bytes of every key; `None` if they differ in size.
     pub(super) fn new(key_width: Option<usize>) -> Self {
         Self {
             key_width,
             blocks: Vec::new(),
-            last: Box::default(),
+            last_key: Box::default(),
             ordinals: [0; 2],
             rows: 0,
             block_bytes_max: 0,
@@ -87,21 +99,29 @@ impl DiskRun {
         self.key_width
     }
 
-    /// Appends a block, whose last row's key begins like this, with its first and last ordinal.
-    pub(super) fn push(&mut self, block: BlockMeta, last: Box<[u8]>, ordinals: [u64; 2]) {
+    /// Appends a block: the key prefix of its last row, and the ordinals of its first and its last
+    /// row.
+    pub(super) fn push(&mut self, block: BlockMeta, last_key: Box<[u8]>, ordinals: [u64; 2]) {
+        debug_assert!(block.rows > 0, "a block has rows");
+        debug_assert!(self.last_key <= block.first_key, "blocks are in the order of their keys");
+        debug_assert!(block.first_key <= last_key, "the rows of a block are in order");
         self.ordinals = [if self.rows > 0 { self.ordinals[0] } else { ordinals[0] }, ordinals[1]];
         self.rows += block.rows as u64;
-        self.last = last;
+        self.last_key = last_key;
         self.block_bytes_max = self.block_bytes_max.max(block.bytes());
         self.transient_bytes_max = self.transient_bytes_max.max(block.transient_bytes());
         self.blocks.push(block);
     }
 
-    /// One run of two, of which the second one's rows are not less than the first one's.
+    /// Joins two runs. The rows of `next` must not be less than those of this one.
     pub fn followed_by(mut self, next: Self) -> Self {
         if next.rows > 0 {
             let first = if self.rows > 0 { self.ordinals } else { next.ordinals };
-            (self.last, self.ordinals) = (next.last, [first[0], next.ordinals[1]]);
+            debug_assert!(
+                next.blocks.first().is_none_or(|block| self.last_key <= block.first_key),
+                "the second run begins where the first one ends"
+            );
+            (self.last_key, self.ordinals) = (next.last_key, [first[0], next.ordinals[1]]);
         }
         self.blocks.extend(next.blocks);
         self.rows += next.rows;
@@ -114,69 +134,74 @@ impl DiskRun {
         self.rows
     }
 
+    /// The number of blocks.
     pub fn blocks(&self) -> usize {
         self.blocks.len()
     }
 
-    /// How many blocks begin with a key that is less than `bound`, which is cut as the bounds of
-    /// blocks are.
+    /// How many blocks begin with a key less than `bound`, a key prefix.
     pub fn blocks_before(&self, bound: &[u8]) -> usize {
-        self.blocks.partition_point(|block| *block.bound < *bound)
+        self.blocks.partition_point(|block| *block.first_key < *bound)
     }
 
-    /// The bounds of the blocks, and how many rows each has.
-    pub fn bounds(&self) -> impl Iterator<Item = (&[u8], usize)> {
-        self.blocks.iter().map(|block| (&*block.bound, block.rows))
-    }
-
-    /// The first and the last row, if there are any.
+    /// The first and the last row; `None` if there are no rows.
     pub fn ends(&self) -> Option<[EndRow<'_>; 2]> {
-        let first = &*self.blocks.first()?.bound;
-        let ends = [(first, self.ordinals[0]), (&*self.last, self.ordinals[1])];
+        let first_key = &*self.blocks.first()?.first_key;
+        let ends = [(first_key, self.ordinals[0]), (&*self.last_key, self.ordinals[1])];
         Some(ends.map(|(key, ordinal)| EndRow { key, ordinal, is_whole: key.len() < PREFIX_BYTES }))
     }
 
-    /// Beginnings of keys, and how many rows more than those before are not greater.
-    pub fn samples(&self) -> impl Iterator<Item = (&[u8], usize)> {
-        let ends = self.blocks.iter().skip(1).map(|block| &*block.bound).chain([&*self.last]);
+    /// The first key prefix of each block, and its rows: the samples that Merge Path divides a
+    /// merge by.
+    pub fn partition_samples(&self) -> impl Iterator<Item = (&[u8], usize)> {
+        self.blocks.iter().map(|block| (&*block.first_key, block.rows))
+    }
+
+    /// For each block, a key prefix that none of its rows is greater than, and its rows: the
+    /// samples of a [`CutoffKey`](super::CutoffKey).
+    pub fn cutoff_samples(&self) -> impl Iterator<Item = (&[u8], usize)> {
+        let next_keys = self.blocks.iter().skip(1).map(|block| &*block.first_key);
+        let ends = next_keys.chain([&*self.last_key]);
         ends.zip(&self.blocks).map(|(end, block)| (end, block.rows))
     }
 
-    /// The memory that its largest block takes.
+    /// The memory of the largest block, in bytes.
     pub fn block_bytes_max(&self) -> usize {
         self.block_bytes_max
     }
 
-    /// The memory that reading a block, or a late page, takes for a moment; of all the runs that a
-    /// thread merges, one does so at a time.
+    /// The most memory that is taken only while a block or a large page is read. A thread reads one
+    /// at a time, from all the runs that it merges.
     pub fn transient_bytes_max(&self) -> usize {
         self.transient_bytes_max
     }
 
-    /// Has the system begin to read a block that is wanted next.
+    /// Asks the system to read a block ahead.
     pub fn read_ahead(&self, number: usize) {
         if let Some(block) = self.blocks.get(number) {
-            block.beside.read_ahead();
-            if !block.is_large {
+            block.keys.read_ahead();
+            if block.kind == PageKind::Regular {
                 block.page.read_ahead();
             }
         }
     }
 
-    /// Reads a block.
+    /// Reads and verifies a block.
     pub fn read(
         &self,
         layout: &Arc<Layout>,
-        rooms: &Arc<Rooms>,
+        pool: &Arc<Rooms>,
         number: usize,
     ) -> Result<DiskBlock> {
         let block = self.blocks.get(number).ok_or_else(|| Error::missing("a block of a run"))?;
-        let page = match block.is_large {
-            true => BlockPage::OnDisk(block.page.clone()),
-            false => BlockPage::InMemory(read_page(&block.page, layout, rooms, block.rows)?),
+        let page = match block.kind {
+            PageKind::Large => BlockPage::OnDisk(block.page.clone()),
+            PageKind::Regular => {
+                BlockPage::InMemory(read_page(&block.page, layout, pool, block.rows)?)
+            }
         };
-        let mut keys = vec![0; block.beside.bytes()];
-        block.beside.read(&mut keys)?;
+        let mut keys = vec![0; block.keys.bytes()];
+        block.keys.read(&mut keys)?;
         let found = crc32c(0, &keys);
         if found != block.checksum {
             let expected = block.checksum;
@@ -187,22 +212,25 @@ impl DiskRun {
         let mut ordinals = keys.split_off(block.key_bytes);
         let ends = ordinals.split_off(block.ordinals_bytes());
         let keys = BlockKeys::from_parts(self.key_width, block.rows, &ends, keys)?;
+        debug_assert!(
+            keys.get(0).is_some_and(|key| *key_prefix(key) == *block.first_key),
+            "a block begins with its first key"
+        );
         Ok(DiskBlock { page, keys, ordinals })
     }
 }
 
-/// The first or last row of a source.
+/// The first or last row of a run, or of a range of it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EndRow<'a> {
-    /// Its key, or the beginning of it.
+    /// Its key, or the prefix of it.
     pub key: &'a [u8],
     pub is_whole: bool,
-    /// Where it was in the input.
     pub ordinal: u64,
 }
 
 impl EndRow<'_> {
-    /// Whether this row is known to come before the other one.
+    /// Whether this row is known to come before another. False if their key prefixes don't decide.
     pub fn is_before(&self, other: &Self) -> bool {
         if self.is_whole && other.is_whole {
             return (self.key, self.ordinal) < (other.key, other.ordinal);
@@ -211,15 +239,15 @@ impl EndRow<'_> {
     }
 }
 
-/// Reads a page of so many rows, and verifies it.
+/// Reads a page of `rows` rows, and verifies it.
 pub(crate) fn read_page(
     page: &Extent,
     layout: &Arc<Layout>,
-    rooms: &Arc<Rooms>,
+    pool: &Arc<Rooms>,
     rows: usize,
 ) -> Result<VerifiedPage> {
-    let bytes = if page.bytes() == rooms.page_bytes() {
-        rooms.fill(|bytes| page.read(bytes))?
+    let bytes = if page.bytes() == pool.page_bytes() {
+        pool.fill(|bytes| page.read(bytes))?
     } else {
         let mut bytes = vec![0; page.bytes()];
         page.read(&mut bytes)?;
@@ -232,7 +260,7 @@ pub(crate) fn read_page(
     Ok(page)
 }
 
-/// A block of a run, and its rows' ordinals.
+/// A block of a run on disk that was read.
 #[derive(Debug)]
 pub(crate) struct DiskBlock {
     page: BlockPage,
@@ -243,7 +271,7 @@ pub(crate) struct DiskBlock {
 #[derive(Debug)]
 enum BlockPage {
     InMemory(VerifiedPage),
-    /// On disk until its row is wanted.
+    /// A large page, which is read when its row is output.
     OnDisk(Extent),
 }
 
@@ -251,21 +279,22 @@ enum BlockPage {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum RowObject<'a> {
     InMemory(Object<'a>),
-    /// Alone in a page on disk.
+    /// The only one of a large page.
     OnDisk(&'a Extent),
 }
 
 impl DiskBlock {
-    /// How many rows have keys less than this; none if there is no bound.
+    /// How many rows have keys less than `bound`; none without a bound.
     pub fn rows_before(&self, bound: &Option<Arc<[u8]>>) -> Result<usize> {
         bound.as_deref().map_or(Ok(0), |bound| self.keys.rows_before(bound))
     }
 
-    /// How many rows have keys less than this; all if there is no bound.
+    /// How many rows have keys less than `bound`; all without a bound.
     pub fn rows_until(&self, bound: &Option<Arc<[u8]>>) -> Result<usize> {
         bound.as_deref().map_or(Ok(self.keys.len()), |bound| self.keys.rows_before(bound))
     }
 
+    /// The object of a row; `None` if there is no such row, here and below.
     #[inline]
     pub fn object(&self, row: usize) -> Option<RowObject<'_>> {
         match &self.page {
@@ -274,6 +303,7 @@ impl DiskBlock {
         }
     }
 
+    /// The ordinal of a row.
     pub fn ordinal(&self, row: usize) -> Option<u64> {
         self.ordinals.as_chunks().0.get(row).map(|ordinal| u64::from_le_bytes(*ordinal))
     }

@@ -1,4 +1,4 @@
-//! Bytes on disk: in files without names, and as LZ4 where the disk is slower than that.
+//! Spill files: bytes on disk, in files without names, compressed if that is faster.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -13,42 +13,47 @@ use super::compression::CompressionPolicy;
 use crate::error::{Error, Result};
 use crate::options::{SpillCompression, SpillSpace};
 
-/// So many runs share a file, since a process may not have many open.
-const RUNS_A_FILE: usize = 8;
+/// The runs that share a file. A process may have only so many files open.
+const FILE_RUNS_MAX: usize = 8;
 
-/// Where runs are written.
+/// The files that runs are written to, one after the other.
 #[derive(Debug)]
 pub(crate) struct SpillFiles {
-    disk: Arc<SpillStore>,
+    store: Arc<SpillStore>,
     file: Option<Arc<SpillFile>>,
     runs_in_file: usize,
 }
 
 impl SpillFiles {
+    /// Files in `folder`, limited by `space`. `written` counts the bytes that are written.
     pub fn new(
         folder: PathBuf,
         space: Arc<SpillSpace>,
         compression: SpillCompression,
         written: Arc<AtomicU64>,
     ) -> Self {
-        let [pages, keys] =
-            [CompressionPolicy::new(compression), CompressionPolicy::new(compression)];
-        let disk =
-            Arc::new(SpillStore { folder, space, written, pages, keys, large: Mutex::default() });
-        Self { disk, file: None, runs_in_file: 0 }
+        let store = Arc::new(SpillStore {
+            folder,
+            space,
+            written,
+            page_compression: CompressionPolicy::new(compression),
+            key_compression: CompressionPolicy::new(compression),
+            large_pages: Mutex::default(),
+        });
+        Self { store, file: None, runs_in_file: 0 }
     }
 
-    pub fn disk(&self) -> &Arc<SpillStore> {
-        &self.disk
+    pub fn store(&self) -> &Arc<SpillStore> {
+        &self.store
     }
 
-    /// The file for the next run.
-    pub fn begin(&mut self) -> Result<Arc<SpillFile>> {
-        let file = match self.file.take().filter(|_| self.runs_in_file < RUNS_A_FILE) {
+    /// The file of the next run.
+    pub fn next_file(&mut self) -> Result<Arc<SpillFile>> {
+        let file = match self.file.take().filter(|_| self.runs_in_file < FILE_RUNS_MAX) {
             Some(file) => file,
             None => {
                 self.runs_in_file = 0;
-                self.disk.create()?
+                self.store.create()?
             }
         };
         self.runs_in_file += 1;
@@ -56,28 +61,28 @@ impl SpillFiles {
         Ok(file)
     }
 
-    /// Forgets the file that the next run would have gone to, so that it goes when its runs do.
+    /// Puts the next run into a new file. The file of the last run is deleted when its runs are
+    /// dropped.
     pub fn close_file(&mut self) {
         self.file = None;
     }
 }
 
-/// What all who write know.
+/// Writes to spill files, from any thread.
 #[derive(Debug)]
 pub(crate) struct SpillStore {
     folder: PathBuf,
     space: Arc<SpillSpace>,
     /// All bytes that were ever written.
     written: Arc<AtomicU64>,
-    /// Pages and what is beside them are not alike.
-    pub pages: CompressionPolicy,
-    pub keys: CompressionPolicy,
-    /// Large pages stay where they are, whatever run they belong to; so they have a file of their
-    /// own.
-    large: Mutex<Option<Arc<SpillFile>>>,
+    /// Pages and keys compress differently.
+    pub page_compression: CompressionPolicy,
+    pub key_compression: CompressionPolicy,
+    /// The file of large pages, which outlive the runs that they are first written for.
+    large_pages: Mutex<Option<Arc<SpillFile>>>,
 }
 
-/// A file without a name, which is gone when nothing in it is wanted any more.
+/// A file without a name. The system deletes it when the last extent in it is dropped.
 #[derive(Debug)]
 pub(crate) struct SpillFile {
     file: File,
@@ -87,7 +92,7 @@ pub(crate) struct SpillFile {
 
 impl Drop for SpillFile {
     fn drop(&mut self) {
-        self.space.give_back(*self.len.get_mut());
+        self.space.release(*self.len.get_mut());
     }
 }
 
@@ -98,95 +103,104 @@ impl SpillStore {
     }
 
     /// The file of large pages.
-    pub fn large(&self) -> Result<Arc<SpillFile>> {
-        let mut large = self.large.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(match &*large {
+    pub fn large_pages(&self) -> Result<Arc<SpillFile>> {
+        let mut file = self.large_pages.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(match &*file {
             Some(file) => file.clone(),
-            None => large.insert(self.create()?).clone(),
+            None => file.insert(self.create()?).clone(),
         })
     }
 
-    /// Writes bytes to the end of a file, of which several threads may write there. `packed` is
-    /// memory to pack them in.
+    /// Appends bytes to a file, to which other threads may append at the same time. `compressed` is
+    /// a buffer for compressed bytes.
+    ///
+    /// # Errors
+    /// [`Error::SpillLimit`] beyond the limit of spill files, [`Error::Spill`] if writing fails.
     pub fn write(
         &self,
         file: &Arc<SpillFile>,
         policy: &CompressionPolicy,
         bytes: &[u8],
-        packed: &mut Vec<u8>,
+        compressed: &mut Vec<u8>,
     ) -> Result<Extent> {
         let mut stored = bytes;
-        if policy.packs(bytes.len()) {
+        if policy.compresses(bytes.len()) {
             let start = Instant::now();
-            packed.resize(packed.len().max(block::get_maximum_output_size(bytes.len())), 0);
-            let compressed_bytes = block::compress_into(bytes, packed).unwrap_or(bytes.len());
-            policy.packed(bytes.len(), compressed_bytes, start.elapsed());
-            stored = packed
+            let buffer_bytes = block::get_maximum_output_size(bytes.len());
+            compressed.resize(compressed.len().max(buffer_bytes), 0);
+            let compressed_bytes = block::compress_into(bytes, compressed).unwrap_or(bytes.len());
+            policy.record_compression(bytes.len(), compressed_bytes, start.elapsed());
+            stored = compressed
                 .get(..compressed_bytes)
-                .filter(|packed| packed.len() < bytes.len())
+                .filter(|compressed| compressed.len() < bytes.len())
                 .unwrap_or(bytes);
         }
         let stored_bytes = stored.len() as u64;
-        if !self.space.take(stored_bytes) {
+        if !self.space.try_take(stored_bytes) {
             return Err(Error::SpillLimit { spill_bytes_max: self.space.bytes_max() });
         }
-        // Counted at once, so that the file gives back what was counted.
+        // Counted before writing can fail, so that the file releases what was taken.
         let at = file.len.fetch_add(stored_bytes, Ordering::Relaxed);
         let start = Instant::now();
         file.file.write_all_at(stored, at).map_err(Error::spill("write"))?;
-        policy.written(stored.len(), start.elapsed());
+        policy.record_write(stored.len(), start.elapsed());
         self.written.fetch_add(stored_bytes, Ordering::Relaxed);
         Ok(Extent { file: file.clone(), at, stored_bytes: stored.len(), bytes: bytes.len() })
     }
 }
 
-/// Bytes that were written.
+/// Bytes in a spill file.
 #[derive(Debug, Clone)]
 pub(crate) struct Extent {
     file: Arc<SpillFile>,
     at: u64,
-    /// As they are on disk: packed if these are fewer.
+    /// The bytes on disk, which are compressed if they are fewer than `bytes`.
     stored_bytes: usize,
     bytes: usize,
 }
 
 impl Extent {
-    /// How many there are.
+    /// The number of bytes, uncompressed.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The memory that reading them takes besides.
+    /// The memory that reading takes on top of the bytes: 0 unless they are compressed.
     pub fn compressed_bytes(&self) -> usize {
         if self.stored_bytes < self.bytes { self.stored_bytes } else { 0 }
     }
 
-    /// Reads them all to memory of their size.
+    /// Reads all bytes into a buffer of their size.
     pub fn read(&self, bytes: &mut [u8]) -> Result<()> {
+        debug_assert_eq!(bytes.len(), self.bytes);
         let read = |stored: &mut [u8]| {
+            debug_assert!(
+                self.at + stored.len() as u64 <= self.file.len.load(Ordering::Relaxed),
+                "an extent is within its file"
+            );
             self.file.file.read_exact_at(stored, self.at).map_err(Error::spill("read"))
         };
         if self.compressed_bytes() == 0 {
             return read(bytes);
         }
-        let mut packed = vec![0; self.stored_bytes];
-        read(&mut packed)?;
-        match block::decompress_into(&packed, bytes) {
-            Ok(unpacked) if unpacked == self.bytes => Ok(()),
+        let mut compressed = vec![0; self.stored_bytes];
+        read(&mut compressed)?;
+        match block::decompress_into(&compressed, bytes) {
+            Ok(decompressed) if decompressed == self.bytes => Ok(()),
             _ => Err(Error::Damaged(format!(
-                "{} bytes do not unpack to {}",
+                "{} bytes do not decompress to {}",
                 self.stored_bytes, self.bytes
             ))),
         }
     }
 
-    /// Has the system begin to read them: runs share files, so it can't tell by itself what is
-    /// wanted next.
+    /// Asks the system to read the bytes ahead. Runs share files, so the system can't predict the
+    /// next read by itself.
     pub fn read_ahead(&self) {
         #[cfg(target_os = "linux")]
         {
             let bytes = std::num::NonZeroU64::new(self.stored_bytes as u64);
-            // They are read in any case.
+            // Only a hint: reading reports errors.
             let _ =
                 rustix::fs::fadvise(&self.file.file, self.at, bytes, rustix::fs::Advice::WillNeed);
         }
