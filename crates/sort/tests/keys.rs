@@ -1,5 +1,5 @@
-//! Keys against Arrow's own comparison of the same rows, for random types, directions and places of
-//! missing values; and the bytes of `spec/sort-key.md`.
+//! Compares keys with Arrow's own comparison of rows, for random types, directions and places of
+//! nulls; and with the worked bytes of `spec/sort-key.md`.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
