@@ -16,8 +16,8 @@ use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatchReader;
 use dray_format::arrow::{RetainedMemory, batch_from_arrow, batch_to_arrow, schema_from_arrow};
 use dray_sort::{
-    Budget, By, Cancel, Distinct, Error, Options, Progress, Size, SortColumn, Sorter, Writer,
-    memory_bytes_default,
+    ByteSize, Cancel, Distinct, Error, FixedBudget, Options, OrderBy, Progress, SortColumn, Sorter,
+    Writer, memory_bytes_default,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
@@ -80,15 +80,17 @@ pub fn sort(
     let schema =
         schema_from_arrow(&arrow_schema).map_err(|error| usage(py, &error.to_string(), None))?;
     let names = || schema.fields.iter().map(|field| field.name.as_str());
-    let by =
-        by.iter().map(|by| by.parse::<By>()?.find(names())).collect::<Result<Vec<_>, String>>();
+    let by = by
+        .iter()
+        .map(|by| by.parse::<OrderBy>()?.resolve(names()))
+        .collect::<Result<Vec<_>, String>>();
     let mut by = by.map_err(|message| usage(py, &message, None))?;
     if by.is_empty() {
         let all = 0..schema.fields.len();
         by.extend(all.map(|column| SortColumn { column, descending: false, nulls_first: false }));
     }
     let memory =
-        match memory.map(|memory| memory.parse::<Size>().map(|size| usize::try_from(size.0))) {
+        match memory.map(|memory| memory.parse::<ByteSize>().map(|size| usize::try_from(size.0))) {
             None => memory_bytes_default(),
             Some(Ok(bytes)) => bytes.unwrap_or(usize::MAX),
             Some(Err(message)) => return Err(usage(py, &format!("memory: {message}"), None)),
@@ -103,7 +105,7 @@ pub fn sort(
         },
         limit,
         cancel: cancel.clone(),
-        ..Options::new(by, Budget::new(memory))
+        ..Options::new(by, FixedBudget::new(memory))
     };
     let sorted = detached(py, || {
         let sorter = Sorter::new(schema, options)?;
@@ -238,7 +240,7 @@ fn append(
         let Ok((number, arrays)) = next else { break };
         let mut batch = batch_from_arrow(&arrays).map_err(refused)?;
         let held_bytes = lock(held).add(&arrays, &mut batch).map_err(refused)?;
-        writer.append_held(number, &batch, held_bytes)?;
+        writer.append_retaining(number, &batch, held_bytes)?;
     }
     Ok(writer.finish()?)
 }

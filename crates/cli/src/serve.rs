@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use dray_client::Secret;
 use dray_server::catalog::{CatalogOptions, TableSpec};
 use dray_server::{ServeOptions, Server};
-use dray_sort::Size;
+use dray_sort::ByteSize;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::{info, warn};
 use tracing_subscriber::EnvFilter;
@@ -68,13 +68,13 @@ pub(crate) struct Arguments {
     /// Memory for sorts, joins and aggregates before they spill, in addition to tables in memory
     /// [default: half of the available memory]
     #[arg(long, value_name = "SIZE")]
-    memory: Option<Size>,
+    memory: Option<ByteSize>,
     /// Folder to spill to [default: the system's folder for temporary files]
     #[arg(long, value_name = "DIR")]
     spill: Option<PathBuf>,
     /// Maximum disk space for all sorts together, and as much for all other operators together
     #[arg(long, value_name = "SIZE", default_value = "100GB")]
-    spill_max: Size,
+    spill_max: ByteSize,
     /// Generate the TPC-H tables in memory, at this scale factor
     #[arg(long, value_name = "SF")]
     tpch: Option<f64>,

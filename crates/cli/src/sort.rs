@@ -6,8 +6,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use dray_server::sort::{By, Distinct, FileSort, SortError, SortedFiles};
-use dray_sort::{Size, memory_bytes_default};
+use dray_server::sort::{Distinct, FileSort, OrderBy, SortError, SortedFiles};
+use dray_sort::{ByteSize, memory_bytes_default};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::failure::{EXIT_CODES, Failure};
@@ -48,7 +48,7 @@ pub(crate) struct Arguments {
         value_delimiter = ',',
         required_unless_present = "distinct"
     )]
-    by: Vec<By>,
+    by: Vec<OrderBy>,
     /// Drop all but the first of rows that are equal in all columns, or, with `keys`, in the
     /// columns to sort by
     #[arg(
@@ -69,7 +69,7 @@ pub(crate) struct Arguments {
     /// Memory for reading, sorting and writing before the sort spills to disk [default: half of the
     /// available memory]
     #[arg(long, value_name = "SIZE")]
-    memory: Option<Size>,
+    memory: Option<ByteSize>,
     /// Folder to spill to [default: the system's folder for temporary files]
     #[arg(long, value_name = "DIR")]
     spill: Option<PathBuf>,

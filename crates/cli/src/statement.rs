@@ -8,7 +8,7 @@ use dray_client::{
     CompressionChoice, ConnectOptions, Connection, ErrorKind, ExtensionChoice, Limits, NonFinite,
     NumericAs, Partitions, PostgresOptions, QueryOptions, Results, Secret, timeout_of,
 };
-use dray_sort::Size;
+use dray_sort::ByteSize;
 
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -36,13 +36,13 @@ pub(crate) struct Statement {
     compression: CompressionChoice,
     /// Maximum size of a chunk, as sent
     #[arg(long, value_name = "SIZE", help_heading = "Transfer")]
-    chunk_bytes_max: Option<Size>,
+    chunk_bytes_max: Option<ByteSize>,
     /// Maximum size of a chunk, decoded
     #[arg(long, value_name = "SIZE", help_heading = "Transfer")]
-    decoded_bytes_max: Option<Size>,
+    decoded_bytes_max: Option<ByteSize>,
     /// Maximum size of a single row
     #[arg(long, value_name = "SIZE", help_heading = "Transfer")]
-    row_bytes_max: Option<Size>,
+    row_bytes_max: Option<ByteSize>,
     /// Use the server's extension dray: auto (if installed, except for statements that had few
     /// rows), always or never
     #[arg(long, value_name = "WHEN", default_value_t, help_heading = "PostgreSQL")]
@@ -141,7 +141,7 @@ impl Statement {
 
     fn query_options(&self, mode: Mode) -> Result<QueryOptions, Failure> {
         let limits = Limits::default();
-        let chosen = |size: Option<Size>, default| size.map_or(default, |size| size.0);
+        let chosen = |size: Option<ByteSize>, default| size.map_or(default, |size| size.0);
         let chunk_bytes_max = chosen(self.chunk_bytes_max, limits.chunk_bytes_max);
         // Raising one limit raises those that may not be lower.
         let limits = Limits {

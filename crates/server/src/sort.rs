@@ -43,8 +43,10 @@ use datafusion::physical_plan::{
     PlanProperties,
 };
 use dray_format::arrow::{RetainedMemory, batch_to_arrow, schema_from_arrow};
-pub use dray_sort::{By, Distinct};
+
 use dray_sort::{Cancel, Options, SortColumn, Sorted, Sorter, SpillSpace, Writer};
+pub use dray_sort::{Distinct, OrderBy};
+
 use futures::StreamExt;
 use tokio::sync::mpsc::Sender;
 use tokio::task::JoinError;
@@ -223,7 +225,7 @@ impl ExternalSortExec {
         while let Some(batch) = batches.next().await {
             for (arrays, mut batch) in self.sorted_batches(batch?)? {
                 let held_bytes = lock(&held).add(&arrays, &mut batch).map_err(external)?;
-                writer.append_held(sequence, &batch, held_bytes).map_err(sort_error)?;
+                writer.append_retaining(sequence, &batch, held_bytes).map_err(sort_error)?;
                 self.rows_read.fetch_add(batch.rows as u64, Ordering::Relaxed);
                 sequence += 1;
                 debug_assert!(sequence / PARTITION_BATCHES_MAX == partition as u64);

@@ -1,30 +1,31 @@
-//! What each part of the sort is worth: `cargo run --release -p dray-sort --example ablation [scale
-//! [rounds]]`.
+//! The worth of each technique of the sort: `cargo run --release -p dray-sort --example ablation
+//! [scale [rounds]]`.
 //!
-//! TPC-H's lineitem is sorted in memory from columns to columns by one thread, once by all parts
-//! and then with one of them in turn replaced by what it is better than:
+//! One thread sorts TPC-H's lineitem in memory, from columns to columns: once with all techniques,
+//! and then with each in turn replaced by an alternative:
 //!
 //! ```text
-//!   columns ──▶ keys ──▶ sorted runs of entries ──▶ merge ──▶ columns, gathered in the order in which they lie
-//!               │        │                          │         ├─ 8,192 rows at a time, in the order of the result (Arrow's interleave)
-//!               │        │                          │         └─ from rows in pages, which columns become before
-//!               │        │                          ├─ two at a time, again and again, and by whole keys, instead of all at once
-//!               │        │                          ├─ whole keys instead of offset-value codes
+//!   columns ──▶ keys ──▶ sorted runs of entries ──▶ merge ──▶ columns, gathered batch by batch
+//!               │        │                          │         ├─ 8,192 rows at a time, as they are
+//!               │        │                          │         │  merged (Arrow's interleave)
+//!               │        │                          │         └─ from rows in pages
+//!               │        │                          ├─ a cascade of 2-way merges by whole keys
+//!               │        │                          ├─ whole keys, no offset-value codes
 //!               │        │                          └─ by two threads (Merge Path)
-//!               │        └─ whole keys instead of words; radix first
+//!               │        └─ whole keys instead of words; radix sort first
 //!               └─ none: columns are compared
 //! ```
 //!
-//! The order of entries, their codes, the loser tree and the gathering of columns are the product's
-//! own files; words are those of keys as they are, not of the bytes that vary. Seconds of each
-//! stage are medians of all rounds, in which the variants alternate.
+//! The sort of entries, their codes, the loser tree and the gathering of columns are the sort's own
+//! files. Words are those of whole keys, not of varying bytes. Printed are the seconds of each
+//! stage, medians of all rounds, in which the variants alternate.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     dead_code,
-    reason = "a measurement stops by them, and takes of the modules what it needs"
+    reason = "a measurement stops by them, and uses only some of the modules' items"
 )]
 
 use std::cmp::Ordering;
@@ -40,73 +41,82 @@ use arrow_select::interleave::interleave_record_batch;
 use dray_format::arrow::{batch_from_arrow, schema_from_arrow};
 use dray_format::{Batch, Checksum, Schema};
 use dray_page::{ColumnsBuilder, Layout, PageBuilder, VerifiedPage};
-use dray_sort::{KeyEncoder, Keys, Purpose, SortColumn};
+use dray_sort::{KeyEncoder, KeyPurpose, Keys, SortColumn};
 use tpchgen::generators::LineItemGenerator;
 use tpchgen_arrow::LineItemArrow;
 
-#[path = "../src/code.rs"]
-mod code;
-/// What the modules above and below need of the product's cursors.
-mod cursor {
-    pub(crate) type RowPlace = (u32, u32);
-}
-#[path = "../src/entry.rs"]
+#[path = "../src/key/entry.rs"]
 mod entry;
+#[path = "../src/run/entry_sort.rs"]
+mod entry_sort;
 #[path = "../src/error.rs"]
 mod error;
-#[path = "../src/gather.rs"]
+#[path = "../src/merge/gather.rs"]
 mod gather;
-/// What the modules above need of the product's options.
-mod options {
-    pub(crate) const SORT_PAGE_BYTES_MAX: usize = 16 << 20;
+/// The items of the sort's module `key` that the files below use.
+mod key {
+    pub(crate) use crate::entry::Entry;
+    pub(crate) use crate::offset_value::OffsetValueCode;
+    pub(crate) use crate::varying::VaryingBytes;
+    pub(crate) use crate::word::{first_difference, has_next_word, word};
 }
-#[path = "../src/order.rs"]
-mod order;
-#[path = "../src/tree.rs"]
-mod tree;
-#[path = "../src/varying.rs"]
+#[path = "../src/merge/loser_tree.rs"]
+mod loser_tree;
+/// The items of the sort's module `memory` that the files below use.
+mod memory {
+    #[derive(Debug, Clone, Copy)]
+    pub(crate) struct RowLocation {
+        pub block: u32,
+        pub row: u32,
+    }
+}
+#[path = "../src/key/offset_value.rs"]
+mod offset_value;
+#[path = "../src/key/varying.rs"]
 mod varying;
+#[path = "../src/key/word.rs"]
+mod word;
 
-use code::Code;
-use entry::Entry;
-use gather::Batches;
-use tree::{LoserTree, Player};
+use gather::BatchGatherer;
+use key::{Entry, OffsetValueCode};
+use loser_tree::{LoserTree, Player};
+use memory::RowLocation;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// The rows of a batch, all of which are in one page, and the batches of a run.
+/// The rows of a batch, which fit in one page, and the batches of a run.
 const BATCH_ROWS: usize = 8 << 10;
 const PAGE_BYTES: usize = 4 << 20;
 const RUN_BATCHES: usize = 16;
-/// So many rows are gathered at a time: of columns, and of rows in pages.
+/// The rows that are gathered at a time, from columns and from pages.
 const GATHERED_ROWS: usize = 256 << 10;
 const GATHERED: usize = 128;
-/// Names, and the columns that are sorted by.
+/// The orders: their names, and the columns to sort by.
 const ORDERS: [(&str, &[usize]); 3] =
     [("shipdate, orderkey", &[10, 0]), ("comment", &[15]), ("returnflag, linestatus", &[8, 9])];
 
-/// What is done instead of what the sort does.
+/// What replaces a technique of the sort.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Variant {
     Nothing,
-    /// Columns are compared, one after the other.
+    /// Columns are compared, one after the other, without keys.
     NoKeys,
-    /// Keys are compared as a whole, without words in the entries.
+    /// Whole keys are compared, without words in the entries.
     NoWords,
-    /// First words are sorted by their bytes, from the last to the first.
+    /// First words are sorted by radix, from their last byte to the first.
     Radix,
-    /// Columns are gathered in the order of the result.
+    /// Columns are gathered in the order of the result, not batch by batch.
     Interleave,
-    /// Columns become rows in pages first.
+    /// Columns are converted to rows in pages first.
     Rows,
-    /// Two runs at a time are merged, until one is left.
+    /// Runs are merged two at a time, until one is left.
     Cascade,
-    /// The same, and rows are copied each time.
+    /// The same, and each merge copies the rows.
     CascadeOfRows,
-    /// Whole keys are compared in the tree.
+    /// The tree compares whole keys.
     NoCodes,
-    /// Halves of the result are merged and gathered side by side.
+    /// Two threads merge and gather one half of the result each.
     TwoThreads,
 }
 
@@ -135,7 +145,7 @@ struct Input {
 /// What sorting and merging compare.
 enum Order {
     Keys(Vec<Keys>),
-    /// Compares rows by their numbers, column by column; where batches begin.
+    /// Comparators of the columns, by row number, and the number of the first row of each batch.
     Columns(Vec<DynComparator>, Vec<usize>),
 }
 
@@ -143,9 +153,9 @@ impl Order {
     fn of(input: &Input, variant: Variant) -> Self {
         if variant == Variant::NoKeys {
             let column = |column: &usize| -> DynComparator {
-                let parts: Vec<&dyn arrow_array::Array> =
+                let arrays: Vec<&dyn arrow_array::Array> =
                     input.arrow.iter().map(|batch| batch.column(*column).as_ref()).collect();
-                let all: ArrayRef = concat(&parts).unwrap();
+                let all: ArrayRef = concat(&arrays).unwrap();
                 make_comparator(&all, &all, SortOptions::default()).unwrap()
             };
             let firsts = input.batches.iter().scan(0, |rows, batch| {
@@ -161,12 +171,12 @@ impl Order {
             nulls_first: false,
         });
         let encoder =
-            KeyEncoder::new(&input.schema, &by.collect::<Vec<_>>(), Purpose::Order).unwrap();
+            KeyEncoder::new(&input.schema, &by.collect::<Vec<_>>(), KeyPurpose::Order).unwrap();
         Self::Keys(input.batches.iter().map(|batch| encoder.encode(batch)).collect())
     }
 
     fn key(&self, entry: Entry) -> &[u8] {
-        let (batch, row) = entry.place();
+        let (batch, row) = entry.location();
         match self {
             Self::Keys(keys) => keys[batch].get(row),
             Self::Columns(..) => &[],
@@ -177,7 +187,7 @@ impl Order {
         let of_rows = match self {
             Self::Keys(_) => self.key(a).cmp(self.key(b)),
             Self::Columns(comparators, firsts) => {
-                let [a, b] = [a, b].map(|entry| firsts[entry.place().0] + entry.place().1);
+                let [a, b] = [a, b].map(|entry| firsts[entry.location().0] + entry.location().1);
                 comparators
                     .iter()
                     .map(|compare| compare(a, b))
@@ -185,43 +195,45 @@ impl Order {
                     .unwrap_or(Ordering::Equal)
             }
         };
-        of_rows.then(a.place().cmp(&b.place()))
+        of_rows.then(a.location().cmp(&b.location()))
     }
 }
 
-/// Sorted entries of some batches.
+/// The sorted entries of some batches, of which the first has number `first`.
 fn sorted_run(order: &Order, batches: &[Batch], first: usize, variant: Variant) -> Vec<Entry> {
-    let places = batches
+    let locations = batches
         .iter()
         .enumerate()
         .flat_map(|(i, batch)| (0..batch.rows).map(move |row| (first + i, row)));
-    let mut entries: Vec<Entry> = places.map(|(batch, row)| Entry::new(0, batch, row)).collect();
+    let mut entries: Vec<Entry> = locations.map(|(batch, row)| Entry::new(0, batch, row)).collect();
     if matches!(variant, Variant::NoKeys | Variant::NoWords) {
         entries.sort_unstable_by(|a, b| order.compare(*a, *b));
         return coded(order, entries);
     }
-    entries.iter_mut().for_each(|entry| *entry = entry.with_word(code::word(order.key(*entry), 0)));
+    entries.iter_mut().for_each(|entry| *entry = entry.with_word(key::word(order.key(*entry), 0)));
     if variant == Variant::Radix {
         radix(&mut entries);
     }
-    order::sort(&mut entries, |entry| Some(order.key(entry)), None).unwrap();
+    entry_sort::sort(&mut entries, |entry| Some(order.key(entry)), None).unwrap();
     entries
 }
 
-/// Gives sorted entries their codes.
+/// Gives sorted entries their offset-value codes.
 fn coded(order: &Order, entries: Vec<Entry>) -> Vec<Entry> {
     let before = [None].into_iter().chain(entries.iter().copied().map(Some));
     let code = |(before, entry): (Option<Entry>, &Entry)| {
-        let Some(before) = before else { return entry.coded(0, code::word(order.key(*entry), 0)) };
-        match code::first_difference(order.key(before), order.key(*entry), 0) {
-            Some((depth, _, word)) => entry.coded(depth, word),
-            None => entry.equal(),
+        let Some(before) = before else {
+            return entry.with_code(0, key::word(order.key(*entry), 0));
+        };
+        match key::first_difference(order.key(before), order.key(*entry), 0) {
+            Some((offset, _, word)) => entry.with_code(offset, word),
+            None => entry.with_code_equal(),
         }
     };
     before.zip(&entries).map(code).collect()
 }
 
-/// Sorts by the bytes of the words, but for those that all have the same: the last byte first.
+/// Sorts by the bytes of words, the last byte first. Bytes that all words share are skipped.
 fn radix(entries: &mut Vec<Entry>) {
     let mut other = entries.clone();
     for shift in (0..u64::BITS).step_by(8) {
@@ -244,48 +256,49 @@ fn radix(entries: &mut Vec<Entry>) {
     }
 }
 
-/// All runs at once, by a tree.
+/// Merges all runs at once, with a loser tree.
 fn merged(order: &Order, runs: &[&[Entry]], with_codes: bool, out: &mut Vec<Entry>) {
     let code_of = |entry: Entry| match with_codes {
-        true => entry.code().unwrap_or_else(|| panic!("a code whose depth has no room")),
-        // All are the same, so that every comparison is settled.
-        false => Code::EQUAL,
+        true => entry.code().unwrap_or_else(|| panic!("an offset too large for an entry")),
+        // Equal codes make every comparison a tie.
+        false => OffsetValueCode::EQUAL,
     };
     let mut at = vec![0; runs.len()];
     let first = |run: &&[Entry]| match (run.first(), with_codes) {
-        (None, _) => Code::END,
-        (Some(entry), true) => Code::new(0, code::word(order.key(*entry), 0)),
-        (Some(_), false) => Code::EQUAL,
+        (None, _) => OffsetValueCode::END,
+        (Some(entry), true) => OffsetValueCode::new(0, key::word(order.key(*entry), 0)),
+        (Some(_), false) => OffsetValueCode::EQUAL,
     };
-    let codes: Vec<Code> = runs.iter().map(first).collect();
-    let settle = |at: &[usize], a: Player, b: Player| {
-        if a.code == Code::END {
-            return Ok((true, Code::END));
+    let codes: Vec<OffsetValueCode> = runs.iter().map(first).collect();
+    let break_tie = |at: &[usize], a: Player, b: Player| {
+        if a.code == OffsetValueCode::END {
+            return Ok((true, OffsetValueCode::END));
         }
         let [of_a, of_b] =
             [a, b].map(|player| runs[player.source as usize][at[player.source as usize]]);
         if !with_codes {
-            return Ok((order.compare(of_a, of_b).is_lt(), Code::EQUAL));
+            return Ok((order.compare(of_a, of_b).is_lt(), OffsetValueCode::EQUAL));
         }
-        if a.code != Code::EQUAL
-            && let Some((depth, word_a, word_b)) =
-                code::first_difference(order.key(of_a), order.key(of_b), a.code.depth() + 1)
+        if a.code != OffsetValueCode::EQUAL
+            && let Some((offset, word_a, word_b)) =
+                key::first_difference(order.key(of_a), order.key(of_b), a.code.offset() + 1)
         {
-            return Ok((word_a < word_b, Code::new(depth, word_a.max(word_b))));
+            return Ok((word_a < word_b, OffsetValueCode::new(offset, word_a.max(word_b))));
         }
-        Ok((of_a.place() < of_b.place(), Code::EQUAL))
+        Ok((of_a.location() < of_b.location(), OffsetValueCode::EQUAL))
     };
-    let mut tree = LoserTree::new(&codes, &mut |a, b| settle(&at, a, b)).unwrap();
-    while let Some(winner) = tree.winner().filter(|winner| winner.code != Code::END) {
+    let mut tree = LoserTree::new(&codes, &mut |a, b| break_tie(&at, a, b)).unwrap();
+    while let Some(winner) = tree.winner().filter(|winner| winner.code != OffsetValueCode::END) {
         let source = winner.source as usize;
         out.push(runs[source][at[source]]);
         at[source] += 1;
-        let code = runs[source].get(at[source]).map_or(Code::END, |entry| code_of(*entry));
-        tree.replace(code, &mut |a, b| settle(&at, a, b)).unwrap();
+        let code =
+            runs[source].get(at[source]).map_or(OffsetValueCode::END, |entry| code_of(*entry));
+        tree.replace(code, &mut |a, b| break_tie(&at, a, b)).unwrap();
     }
 }
 
-/// Two runs at a time; each time rows are copied if there are pages.
+/// Merges two runs at a time. With pages, each merge copies the rows.
 fn cascaded(order: &Order, mut runs: Vec<Vec<Entry>>, mut pages: Option<&mut Rows>) -> Vec<Entry> {
     while runs.len() > 1 {
         let mut next = Vec::with_capacity(runs.len().div_ceil(2));
@@ -313,7 +326,7 @@ fn cascaded(order: &Order, mut runs: Vec<Vec<Entry>>, mut pages: Option<&mut Row
     runs.pop().unwrap_or_default()
 }
 
-/// Rows in pages, a page for each batch.
+/// Rows in pages, one for each batch.
 struct Rows {
     layout: Arc<Layout>,
     pages: Vec<VerifiedPage>,
@@ -326,20 +339,20 @@ impl Rows {
         let page = |batch: &Batch| {
             builder.append(batch).unwrap();
             let mut pages = builder.finish();
-            assert_eq!(pages.len(), 1, "the rows of a batch take more than a page");
+            assert_eq!(pages.len(), 1, "a batch takes more than a page");
             pages.pop().unwrap()
         };
         let pages = input.batches.iter().map(page).collect();
         Self { layout, pages }
     }
 
-    /// Copies rows as a merge that moves them does; where they were, they stay for the next one.
+    /// Copies rows, as a merge that moves them does. The originals stay for the next merge.
     fn copy(&self, entries: &[Entry]) {
         let mut builder =
             PageBuilder::new(self.layout.clone(), PAGE_BYTES, Checksum::None).unwrap();
         let mut pages = Vec::new();
         for entry in entries {
-            let (page, row) = entry.place();
+            let (page, row) = entry.location();
             builder.copy(self.pages[page].object(row).unwrap()).unwrap();
             pages.extend(builder.pop());
         }
@@ -351,8 +364,9 @@ impl Rows {
         let mut rows = 0;
         for batch in entries.chunks(BATCH_ROWS) {
             for some in batch.chunks(GATHERED) {
-                let object =
-                    |entry: &Entry| self.pages[entry.place().0].object(entry.place().1).unwrap();
+                let object = |entry: &Entry| {
+                    self.pages[entry.location().0].object(entry.location().1).unwrap()
+                };
                 let objects: Vec<_> = some.iter().map(object).collect();
                 columns.append(objects).unwrap();
             }
@@ -363,13 +377,16 @@ impl Rows {
 }
 
 fn gather_columns(input: &Input, entries: &[Entry]) -> usize {
-    let mut batches = Batches::default();
-    // How large a row is, is not asked.
+    let mut batches = BatchGatherer::default();
+    // The sizes of rows are not used here.
     input.batches.iter().for_each(|batch| batches.push(batch, &vec![0; batch.rows].into()));
     let gather = |entries: &[Entry]| {
-        let place = |entry: &Entry| (entry.place().0 as u32, entry.place().1 as u32);
-        let places: Vec<_> = entries.iter().map(place).collect();
-        std::hint::black_box(batches.gather(&places).unwrap()).rows
+        let location = |entry: &Entry| {
+            let (block, row) = entry.location();
+            RowLocation { block: block as u32, row: row as u32 }
+        };
+        let locations: Vec<_> = entries.iter().map(location).collect();
+        std::hint::black_box(batches.gather(&locations).unwrap()).rows
     };
     entries.chunks(GATHERED_ROWS).map(gather).sum()
 }
@@ -377,13 +394,13 @@ fn gather_columns(input: &Input, entries: &[Entry]) -> usize {
 fn interleave(input: &Input, entries: &[Entry]) -> usize {
     let all: Vec<&RecordBatch> = input.arrow.iter().collect();
     let gather = |entries: &[Entry]| {
-        let places: Vec<_> = entries.iter().map(|entry| entry.place()).collect();
-        std::hint::black_box(interleave_record_batch(&all, &places).unwrap()).num_rows()
+        let locations: Vec<_> = entries.iter().map(|entry| entry.location()).collect();
+        std::hint::black_box(interleave_record_batch(&all, &locations).unwrap()).num_rows()
     };
     entries.chunks(BATCH_ROWS).map(gather).sum()
 }
 
-/// Halves of the runs: keys below that of the middle row of their samples, and the others.
+/// Divides each run at the median of samples of all runs.
 fn halves<'r>(order: &Order, runs: &'r [Vec<Entry>]) -> [Vec<&'r [Entry]>; 2] {
     let mut samples: Vec<Entry> =
         runs.iter().flat_map(|run| run.iter().step_by(1024).copied()).collect();
@@ -396,7 +413,7 @@ fn halves<'r>(order: &Order, runs: &'r [Vec<Entry>]) -> [Vec<&'r [Entry]>; 2] {
     [low, high]
 }
 
-/// Sorts, and says how long each stage took, in seconds, and what came first and last.
+/// Sorts. Returns the seconds of each stage, the number of rows, and a checksum of their order.
 fn run(input: &Input, variant: Variant) -> ([f64; 5], [usize; 2]) {
     let mut took = [0.0; 5];
     let mut stage = 0;
@@ -411,22 +428,21 @@ fn run(input: &Input, variant: Variant) -> ([f64; 5], [usize; 2]) {
     let mut rows =
         matches!(variant, Variant::Rows | Variant::CascadeOfRows).then(|| Rows::of(input));
     ended();
-    let parts = input.batches.chunks(RUN_BATCHES).enumerate();
+    let chunks = input.batches.chunks(RUN_BATCHES).enumerate();
     let runs: Vec<Vec<Entry>> =
-        parts.map(|(i, batches)| sorted_run(&order, batches, i * RUN_BATCHES, variant)).collect();
+        chunks.map(|(i, batches)| sorted_run(&order, batches, i * RUN_BATCHES, variant)).collect();
     ended();
     let count: usize = runs.iter().map(Vec::len).sum();
     let mut out = Vec::with_capacity(count);
     let gathered;
     if variant == Variant::TwoThreads {
-        // Both stages in one: a half is gathered as soon as it is merged.
+        // Merging and gathering are one stage: each half is gathered as soon as it is merged.
         let divided = halves(&order, &runs);
         let half = |runs: &Vec<&[Entry]>| {
             let mut out = Vec::with_capacity(count);
             merged(&order, runs, true, &mut out);
             (gather_columns(input, &out), out)
         };
-        // Columns that are compared are not for several threads; keys are.
         let (low, high) = std::thread::scope(|scope| {
             let high = scope.spawn(|| half(&divided[1]));
             (half(&divided[0]), high.join().unwrap())
@@ -458,8 +474,8 @@ fn run(input: &Input, variant: Variant) -> ([f64; 5], [usize; 2]) {
         ended();
     }
     assert_eq!((gathered, out.len()), (count, count));
-    let number = |entry: &Entry| entry.place().0 * BATCH_ROWS + entry.place().1;
-    // All variants have the same order: a sum that depends on it.
+    let number = |entry: &Entry| entry.location().0 * BATCH_ROWS + entry.location().1;
+    // Depends on the order, which is the same for all variants.
     let checksum =
         out.iter().fold(0_usize, |sum, entry| sum.wrapping_mul(31).wrapping_add(number(entry)));
     (took, [count, checksum])
@@ -483,11 +499,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         input.by = by.to_vec();
         let mut took = vec![Vec::new(); VARIANTS.len()];
         let mut expected = None;
-        // The first run finds memory that nobody has touched.
+        // The first run touches fresh memory, and is not counted.
         run(&input, Variant::Nothing);
         for round in 0..rounds {
             for i in 0..VARIANTS.len() {
-                // Nobody always follows the same one.
+                // No variant always follows the same one.
                 let i = (i + round) % VARIANTS.len();
                 let (variant, name) = VARIANTS[i];
                 let (stages, found) = run(&input, variant);

@@ -1,12 +1,12 @@
-//! What a sort of rows like TPC-H's lineitem takes of memory, and how fast it is: `cargo run
-//! --release -p dray-sort --example resident -- [--memory 128MiB] [--threads 2] [--rows 6000000]
-//! [--key int|date|comment] [--order random|sorted|reversed|nearly|blocks] [--limit N] [--narrow]
+//! The memory and the speed of a sort of rows like TPC-H's lineitem: `cargo run --release -p
+//! dray-sort --example resident -- [--memory 128MiB] [--threads 2] [--rows 6000000] [--key
+//! int|date|comment] [--order random|sorted|reversed|nearly|blocks] [--limit N] [--narrow]
 //! [--trace]`.
 //!
-//! Batches are made while they are taken: their columns are the same few ones again and again but
-//! for the one that is sorted by, so that the source takes neither time nor memory. Each batch of
-//! the result is dropped as soon as it is there. Printed are resident bytes before the sort, at
-//! most, and by how much that is more than these and the budget.
+//! Batches share a few columns, except for the one that they are sorted by, so that the source
+//! takes little time and memory. Each batch of the result is dropped at once. Printed are resident
+//! memory before the sort, its peak, and by how much the peak exceeds both the start and the
+//! budget.
 
 #![allow(
     clippy::unwrap_used,
@@ -20,13 +20,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use dray_format::{Batch, Column, Field, Schema, Type, Values};
-use dray_sort::{Budget, Options, Size, SortColumn, Sorter};
+use dray_sort::{ByteSize, FixedBudget, Options, SortColumn, Sorter};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const BATCH_ROWS: usize = 8 << 10;
-/// So many different batches there are but for the columns that are sorted by.
+/// The number of batches with different columns besides the one that is sorted by.
 const BATCHES: usize = 8;
 const ORDERKEY: usize = 0;
 const SHIPDATE: usize = 10;
@@ -59,7 +59,7 @@ fn arguments() -> Result<Arguments, Box<dyn Error>> {
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or(format!("{word} needs a value"));
         match word.as_str() {
-            "--memory" => read.memory = value()?.parse::<Size>()?.0,
+            "--memory" => read.memory = value()?.parse::<ByteSize>()?.0,
             "--threads" => read.threads = value()?.parse()?,
             "--rows" => read.rows = value()?.parse()?,
             "--key" => read.key = value()?,
@@ -73,7 +73,7 @@ fn arguments() -> Result<Arguments, Box<dyn Error>> {
     Ok(read)
 }
 
-/// Bits that are random, for a number.
+/// Random bits that depend on a number.
 fn mix(number: u64) -> u64 {
     let mixed = (number ^ number >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -138,7 +138,7 @@ fn strings(values: impl Iterator<Item = String>) -> Column {
     }
 }
 
-/// A word from a list of 64, of those that a number picks.
+/// A text of syllables that a number picks.
 fn comment(number: u64) -> String {
     const SYLLABLES: [&str; 8] = ["fu", "ri", "ous", "ly ", "regu", "lar ", "depo", "sits "];
     let count = 5 + number % 8;
@@ -173,17 +173,17 @@ fn template(number: usize, narrow: bool) -> Batch {
     Batch { rows: BATCH_ROWS, columns }
 }
 
-/// The value that row `row` of `rows` has in the column that is sorted by, among `rows` that rise.
+/// The rank of row `row` among `rows` rows in the column that is sorted by.
 fn rank(order: &str, row: usize, rows: usize) -> u64 {
     let (row, rows) = (row as u64, rows as u64);
     match order {
         "random" => mix(row),
         "sorted" => row,
         "reversed" => rows - row,
-        // One row in a hundred is elsewhere.
+        // One row in a hundred is out of order.
         "nearly" if mix(row).is_multiple_of(100) => mix(mix(row)) % rows,
         "nearly" => row,
-        // Sorted batches that overlap.
+        // Each batch is sorted, and batches overlap.
         "blocks" => {
             row % BATCH_ROWS as u64 * (rows / BATCH_ROWS as u64)
                 + mix(row / BATCH_ROWS as u64) % 1000
@@ -219,14 +219,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         _ => ORDERKEY,
     };
     let by = vec![SortColumn { column: by, descending: false, nulls_first: false }];
-    let budget = Budget::new(*memory as usize);
+    let budget = FixedBudget::new(*memory as usize);
     let options = Options {
         spill_folder: Some(std::env::temp_dir()),
         limit: *limit,
         ..Options::new(by, budget.clone())
     };
     drop(make(0));
-    // The most so far is forgotten.
+    // Resets the peak of resident memory.
     std::fs::write("/proc/self/clear_refs", "5")?;
     let before = status("VmRSS");
     let ended = AtomicBool::new(false);
@@ -236,7 +236,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             scope.spawn(|| {
                 while !ended.load(Ordering::Relaxed) {
                     let at = start.elapsed().as_secs_f64();
-                    let (anon, taken) = (status("RssAnon") >> 10, budget.taken() >> 20);
+                    let (anon, taken) = (status("RssAnon") >> 10, budget.reserved() >> 20);
                     println!("{at:8.2} s: {anon:6} MiB resident, {taken:6} MiB reserved");
                     std::thread::sleep(Duration::from_millis(100));
                 }
@@ -252,8 +252,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let peak = status("VmHWM");
     let over = (peak as i64 - before as i64 - (memory >> 10) as i64) / 1024;
     println!(
-        "{key} {order}, {} MiB of columns, memory {} MiB, threads {threads}: in {taken_in:.2} s, out {:.2} s, {:.2} M rows/s, \
-         spilled {} MiB, reserved {} MiB, resident {} MiB before, {} at most, {over} above the budget, {} after",
+        "{key} {order}, {} MiB of columns, memory {} MiB, threads {threads}: \
+         in {taken_in:.2} s, out {:.2} s, {:.2} M rows/s, \
+         spilled {} MiB, reserved {} MiB, resident {} MiB before, {} at most, \
+         {over} above the budget, {} after",
         (count as u64 * row_bytes) >> 20,
         memory >> 20,
         both - taken_in,
@@ -267,7 +269,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Seconds until all rows were taken in, bytes spilled, and rows of the result.
+/// Returns the seconds until all rows were taken in, the bytes spilled, and the rows of the result.
 fn sort(
     arguments: &Arguments,
     options: Options,
@@ -313,7 +315,7 @@ fn sort(
     (taken_in, spilled, found)
 }
 
-/// What the system says of this process's memory, in KiB.
+/// A line of `/proc/self/status`: memory of this process, in KiB.
 fn status(what: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with(what)).unwrap();

@@ -1,11 +1,11 @@
-//! How fast TPC-H's lineitem is sorted: `cargo run --release -p dray-sort --example sort_speed
+//! The speed of sorting TPC-H's lineitem: `cargo run --release -p dray-sort --example sort_speed
 //! [scale [threads [data/memory…]]]`.
 //!
-//! For each order and each share of memory, with what is spilled compressed where it pays, always
-//! (LZ4) and never: seconds to take the rows in (pages, keys, pieces, runs on disk), to merge them
-//! into batches, both, millions of rows a second; then bytes spilled, the most that was reserved,
-//! and by how much resident memory grew at the most. Rows are in memory as columns before, and each
-//! batch is dropped as soon as it is there. It spills to the system's folder for temporary files.
+//! Each order is sorted with each ratio of data to memory. Spills are compressed when that is
+//! faster, always (LZ4), or never. Printed are the seconds to take rows in, to merge them into
+//! batches, and both; millions of rows a second; the bytes spilled, the most bytes reserved, and
+//! the growth of resident memory. Rows are columns in memory before the sort, and each batch of the
+//! result is dropped at once. Spill files are in the system's temporary folder.
 
 #![allow(
     clippy::unwrap_used,
@@ -21,7 +21,7 @@ use std::time::Instant;
 use arrow_array::RecordBatch;
 use dray_format::Batch;
 use dray_format::arrow::{batch_from_arrow, schema_from_arrow};
-use dray_sort::{Budget, Options, SortColumn, Sorter, SpillCompression};
+use dray_sort::{FixedBudget, Options, SortColumn, Sorter, SpillCompression};
 use tpchgen::generators::LineItemGenerator;
 use tpchgen_arrow::LineItemArrow;
 
@@ -29,7 +29,7 @@ use tpchgen_arrow::LineItemArrow;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const BATCH_ROWS: usize = 8 << 10;
-/// Names, and the columns that are sorted by.
+/// The orders: their names, and the columns to sort by.
 const ORDERS: [(&str, &[usize]); 3] =
     [("shipdate, orderkey", &[10, 0]), ("comment", &[15]), ("orderkey (as it is)", &[0])];
 
@@ -66,7 +66,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             .iter()
             .map(|column| SortColumn { column: *column, descending: false, nulls_first: false })
             .collect();
-        // In memory it makes no difference.
+        // Compression makes no difference to a sort in memory.
         let spills = |share: &&f64| **share > 1.0;
         let compressions = [SpillCompression::Lz4, SpillCompression::None];
         let compressed =
@@ -74,13 +74,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         for (share, spill_compression) in
             shares.iter().map(|share| (share, SpillCompression::Auto)).chain(compressed)
         {
-            let budget = Budget::new((bytes as f64 / share) as usize);
+            let budget = FixedBudget::new((bytes as f64 / share) as usize);
             let options = Options {
                 spill_folder: Some(std::env::temp_dir()),
                 spill_compression,
                 ..Options::new(by.clone(), budget.clone())
             };
-            // The most so far is forgotten.
+            // Resets the peak of resident memory.
             std::fs::write("/proc/self/clear_refs", "5")?;
             let before = resident("VmRSS");
             let start = Instant::now();
@@ -107,7 +107,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             assert_eq!(found, count);
             let both = start.elapsed().as_secs_f64();
             println!(
-                "{name:22}{share:>12} {:11}{taken_in:>9.3}{:>9.3}{both:>9.3}{:>11.2}{:>12}{:>14}{:>13}",
+                "{name:22}{share:>12} {:11}{taken_in:>9.3}{:>9.3}{both:>9.3}{:>11.2}\
+                 {:>12}{:>14}{:>13}",
                 format!("{spill_compression:?}"),
                 both - taken_in,
                 count as f64 / both / 1e6,
@@ -120,7 +121,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What the system says of this process's memory, in KiB.
+/// A line of `/proc/self/status`: memory of this process, in KiB.
 fn resident(what: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with(what)).unwrap();

@@ -1,4 +1,4 @@
-//! Why rows can't be sorted.
+//! Errors of a sort.
 
 use std::fmt;
 use std::io;
@@ -6,70 +6,69 @@ use std::io;
 /// Why rows can't be sorted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
-    /// A column to sort by is none of the rows'.
+    /// A column to sort by that the schema does not have.
     Column {
-        /// The column that was asked for, from 0.
+        /// The index of the column, from 0.
         column: usize,
-        /// How many there are.
+        /// The number of columns in the schema.
         columns: usize,
     },
-    /// A setting that can't be.
+    /// A setting that is out of range.
     Setting(String),
-    /// The number of a batch that is not larger than that of the one before, or larger than 2³³ -
-    /// 1.
+    /// A batch number that is not larger than the one before it, or is larger than 2³³ - 1.
     Sequence {
         /// The number.
         sequence: u64,
-        /// The least that would have done.
+        /// The least number that was expected.
         expected: u64,
     },
     /// The memory does not suffice.
     Memory {
-        /// Bytes that would, as far as is known.
+        /// The bytes that would suffice, as far as is known.
         needed: usize,
-        /// Bytes that may be taken.
+        /// The bytes of the budget.
         bytes_max: usize,
         /// Whether there is a folder to spill to.
         may_spill: bool,
     },
-    /// More would be spilled than is allowed.
+    /// The spill files would be larger than allowed.
     SpillLimit {
-        /// Bytes that may be on disk at a time.
+        /// The most bytes that may be on disk at a time.
         spill_bytes_max: u64,
     },
-    /// The spill folder can't be written to, or what was written can't be read again.
+    /// A spill file can't be created, written or read.
     Spill {
-        /// What was done: "create", "write" or "read".
+        /// The operation that failed: "create", "write" or "read".
         doing: &'static str,
-        /// What kind of error it was.
+        /// The kind of the system's error.
         kind: io::ErrorKind,
-        /// What the system says.
+        /// The system's message.
         what: String,
     },
-    /// Rows that are no objects of the schema, or a spilled page that was damaged.
+    /// Rows that don't fit the schema or a page, or a spilled page that is damaged.
     Page(dray_page::Error),
-    /// Spilled keys, or packed pages, that were damaged.
+    /// Spilled keys or compressed pages that are damaged.
     Damaged(String),
-    /// A thread can't be started, or has ended before it was done.
+    /// A thread that can't be started, or that ended early.
     Thread(String),
     /// The sort was cancelled.
     Cancelled,
     /// Rows came after the sort was finished.
     Finished,
-    /// Something that the sort has made itself is not as it must be, so that rows would be lost or
-    /// in a wrong order: a defect of this crate.
+    /// A broken invariant that would lose or misplace rows: a defect of this crate.
     Internal(String),
 }
 
-/// What may fail.
+/// The result of a fallible operation of a sort.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
+    /// An error of the system while `doing` something with a spill file.
     pub(crate) fn spill(doing: &'static str) -> impl Fn(io::Error) -> Self {
         move |error| Self::Spill { doing, kind: error.kind(), what: error.to_string() }
     }
 
-    /// For what must be there and is not.
+    /// Something that the sort itself has made is missing.
     #[cold]
     pub(crate) fn missing(what: &'static str) -> Self {
         Self::Internal(format!("{what} is not where it must be"))
@@ -94,11 +93,11 @@ impl fmt::Display for Error {
                 Ok(())
             }
             Self::SpillLimit { spill_bytes_max } => {
-                write!(out, "sorting would spill more than the {spill_bytes_max} bytes that it may")
+                write!(out, "sorting would spill more than the {spill_bytes_max} bytes allowed")
             }
             Self::Spill { doing, what, .. } => write!(out, "can't {doing} a spill file: {what}"),
             Self::Page(error) => write!(out, "{error}"),
-            Self::Damaged(what) => write!(out, "what was spilled was damaged: {what}"),
+            Self::Damaged(what) => write!(out, "spilled data is damaged: {what}"),
             Self::Cancelled => out.write_str("the sort was cancelled"),
             Self::Finished => out.write_str("rows came after the sort was finished"),
             Self::Internal(what) => {

@@ -1,132 +1,17 @@
-//! Keys from columns: `spec/sort-key.md`.
+//! Keys of rows: how columns become bytes that compare as the rows do (`spec/sort-key.md`), and how
+//! such bytes are compared, in words and by offset-value codes.
 
-mod part;
+mod column;
+mod encoder;
+mod entry;
+mod offset_value;
+mod range;
+mod varying;
+mod word;
 
-use std::ops::Range;
-
-use dray_format::{Batch, Schema};
-
-use self::part::Part;
-use crate::error::{Error, Result};
-
-/// A column that rows are sorted by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SortColumn {
-    /// Which, from 0.
-    pub column: usize,
-    /// The largest value comes first.
-    pub descending: bool,
-    /// Missing values come before all others, whatever the direction; otherwise behind them.
-    pub nulls_first: bool,
-}
-
-/// What keys are for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
-    /// The order of rows, in which -0 is before +0, and NaNs are told apart.
-    Order,
-    /// Which rows are the same: zeros are, and NaNs are.
-    Distinct,
-}
-
-/// Makes the keys of rows.
-#[derive(Debug, Clone)]
-pub struct KeyEncoder {
-    /// Columns by their numbers, and how each is encoded.
-    parts: Vec<(usize, Part)>,
-    width: Option<usize>,
-}
-
-impl KeyEncoder {
-    /// An encoder of keys by these columns, the first of which decides first.
-    ///
-    /// # Errors
-    /// When there is no such column.
-    pub fn new(schema: &Schema, by: &[SortColumn], purpose: Purpose) -> Result<Self> {
-        let part = |by: &SortColumn| match schema.fields.get(by.column) {
-            Some(field) => Ok((by.column, Part::new(field, by, purpose))),
-            None => Err(Error::Column { column: by.column, columns: schema.fields.len() }),
-        };
-        let parts = by.iter().map(part).collect::<Result<Vec<_>>>()?;
-        let width = parts.iter().map(|(_, part)| part.width()).sum();
-        Ok(Self { parts, width })
-    }
-
-    /// The bytes of each key, if all have as many.
-    pub fn width(&self) -> Option<usize> {
-        self.width
-    }
-
-    /// The keys of a batch that has the schema's columns.
-    pub fn encode(&self, batch: &Batch) -> Keys {
-        let Some(width) = self.width else { return self.encode_each(batch) };
-        let mut bytes = vec![0; width * batch.rows];
-        let mut at = 0;
-        for (column, part) in &self.parts {
-            part.put_column(&batch.columns[*column], &mut bytes, at, width);
-            at += part.width().unwrap_or(0);
-        }
-        Keys { bytes, places: Places::Even { width, rows: batch.rows } }
-    }
-
-    /// Row by row, since nobody knows where a key ends before it is there.
-    fn encode_each(&self, batch: &Batch) -> Keys {
-        let (mut bytes, mut ends) = (Vec::new(), Vec::with_capacity(batch.rows));
-        for row in 0..batch.rows {
-            for (column, part) in &self.parts {
-                part.put(&batch.columns[*column], row, &mut bytes);
-            }
-            ends.push(bytes.len());
-        }
-        Keys { bytes, places: Places::Ends(ends) }
-    }
-}
-
-/// The keys of some rows.
-#[derive(Debug, Clone)]
-pub struct Keys {
-    bytes: Vec<u8>,
-    places: Places,
-}
-
-#[derive(Debug, Clone)]
-enum Places {
-    Even { width: usize, rows: usize },
-    Ends(Vec<usize>),
-}
-
-impl Keys {
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        match &self.places {
-            Places::Even { rows, .. } => *rows,
-            Places::Ends(ends) => ends.len(),
-        }
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The key of a row.
-    ///
-    /// # Panics
-    /// When there is no such row.
-    pub fn get(&self, row: usize) -> &[u8] {
-        &self.bytes[self.place(row)]
-    }
-
-    /// The keys of some rows, one behind the other.
-    pub(crate) fn bytes(&self, rows: Range<usize>) -> &[u8] {
-        let start_of = |row: usize| row.checked_sub(1).map_or(0, |before| self.place(before).end);
-        &self.bytes[start_of(rows.start)..start_of(rows.end)]
-    }
-
-    fn place(&self, row: usize) -> Range<usize> {
-        match &self.places {
-            Places::Even { width, .. } => row * width..(row + 1) * width,
-            Places::Ends(ends) => row.checked_sub(1).map_or(0, |before| ends[before])..ends[row],
-        }
-    }
-}
+pub use self::encoder::{KeyEncoder, KeyPurpose, Keys, SortColumn};
+pub(crate) use self::entry::{ENTRY_BLOCKS_END, Entry, SORT_PAGE_BYTES_MAX};
+pub(crate) use self::offset_value::OffsetValueCode;
+pub(crate) use self::range::{KeyRange, PREFIX_BYTES, key_prefix};
+pub(crate) use self::varying::VaryingBytes;
+pub(crate) use self::word::{first_difference, has_next_word, word};

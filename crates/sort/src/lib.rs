@@ -1,28 +1,32 @@
-//! External sort and distinct: rows in the order of their keys, in as much memory as they may take
-//! and on disk beyond that. `spec/sort-key.md` is the law for keys, `spec/page.md` for the pages
-//! that rows lie in.
+//! External sort and distinct: sorts rows within a memory budget, and on disk beyond it. Keys are
+//! specified in `spec/sort-key.md`, and the pages that rows lie in in `spec/page.md`.
 //!
 //! ```text
-//!   Batch ──Writer──▶ rows + keys ──sort──▶ piece ─┬─merge─▶ Sorted: Batch, Batch, …
-//!                                                  │           ▲
-//!                                 memory is short: └─merge─▶ run on disk
+//!   Batch ──Writer──▶ rows + keys ──sort──▶ in-memory run ─┬─merge─▶ Sorted: Batch, Batch, …
+//!                                                          │           ▲
+//!                                         memory is short: └─merge─▶ run on disk
 //! ```
 //!
-//! The files are the nouns: a [`KeyEncoder`] makes keys (`key.rs`), which are compared in words and
-//! by codes (`code.rs`). Rows lie in blocks (`block.rs`): a table's as they came, others as objects
-//! in pages, whose memory is used again (`stock.rs`). A piece (`piece.rs`) has entries
-//! (`entry.rs`), whose order is made in `order.rs`, by the bytes that differ (`varying.rs`). A
-//! merge (`merge.rs`) is a loser tree (`tree.rs`) over cursors (`cursor.rs`) in pieces and runs
-//! (`run.rs`). The sorter (`sorter.rs`) says when pieces become a run (`spill.rs`) on disk
-//! (`disk.rs`, `pace.rs`), and which rows can't be among the first ones, if no more are wanted
-//! (`cutoff.rs`). The last merge makes batches (`part.rs`) of objects, or of rows that are gathered
-//! (`gather.rs`): of all or, divided by `path.rs`, in several threads (`workers.rs`).
+//! The modules, each of which depends on those before it:
+//!
+//! - `key`: a [`KeyEncoder`] turns columns into keys, which are compared in words and by
+//!   offset-value codes. An entry has a word of a row's key and the row's location.
+//! - `memory`: the [`MemoryBudget`], the cache of free pages, and blocks, in which rows lie with
+//!   their keys. The payload of a block is a batch as it came, or a page of objects.
+//! - `context`: the settings and resources that all stages share.
+//! - `run`: a builder of in-memory runs, which sorts entries, and runs in spill files, compressed
+//!   if that is faster. A cutoff key excludes rows beyond the limit.
+//! - `merge`: a loser tree over cursors merges runs into longer ones on disk, or into batches of
+//!   the result. Merge Path divides a merge among threads.
+//! - `state`, `writer`, `sorter`, `sorted`: [`Writer`]s take rows until memory is short, which the
+//!   thread that notices spills; [`Sorter::finish`] merges.
 //!
 //! ```
 //! use dray_format::{Batch, Column, Field, Schema, Type, Values};
-//! use dray_sort::{Budget, Options, SortColumn, Sorter};
+//! use dray_sort::{FixedBudget, Options, SortColumn, Sorter};
 //!
-//! let field = Field { name: "n".into(), data_type: Type::Int32, nullable: false, metadata: vec![] };
+//! let (name, metadata) = ("n".into(), vec![]);
+//! let field = Field { name, data_type: Type::Int32, nullable: false, metadata };
 //! let schema = Schema { fields: vec![field] };
 //! let column = |numbers: [i32; 3]| {
 //!     let bytes = numbers.iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<u8>>().into();
@@ -30,7 +34,7 @@
 //! };
 //!
 //! let by = vec![SortColumn { column: 0, descending: true, nulls_first: false }];
-//! let sorter = Sorter::new(schema, Options::new(by, Budget::new(16 << 20)))?;
+//! let sorter = Sorter::new(schema, Options::new(by, FixedBudget::new(16 << 20)))?;
 //! sorter.writer().append(0, &Batch { rows: 3, columns: vec![column([7, -1, 2])] })?;
 //! let batches = sorter.finish(1)?.collect::<Result<Vec<_>, _>>()?;
 //! assert_eq!(batches[0].columns, [column([7, 2, -1])]);
@@ -39,39 +43,28 @@
 
 #![forbid(unsafe_code)]
 
-mod block;
-mod by;
-mod code;
-mod cursor;
-mod cutoff;
-mod disk;
-mod entry;
+mod byte_size;
+mod cancel;
+mod context;
 mod error;
-mod gather;
 mod key;
 mod memory;
 mod merge;
 mod options;
-mod order;
-mod pace;
-mod part;
-mod path;
-mod piece;
+mod order_by;
 mod run;
-mod size;
 mod sorted;
 mod sorter;
-mod spill;
-mod stock;
-mod tree;
-mod varying;
-mod workers;
+mod state;
+mod writer;
 
-pub use by::By;
+pub use byte_size::ByteSize;
+pub use cancel::Cancel;
 pub use error::{Error, Result};
-pub use key::{KeyEncoder, Keys, Purpose, SortColumn};
-pub use memory::{Budget, Memory, memory_bytes_default};
-pub use options::{Cancel, Distinct, Options, SpillCompression, SpillSpace};
-pub use size::Size;
+pub use key::{KeyEncoder, KeyPurpose, Keys, SortColumn};
+pub use memory::{FixedBudget, MemoryBudget, memory_bytes_default};
+pub use options::{Distinct, Options, SpillCompression, SpillSpace};
+pub use order_by::OrderBy;
 pub use sorted::Sorted;
-pub use sorter::{Progress, Sorter, Writer};
+pub use sorter::{Progress, Sorter};
+pub use writer::Writer;

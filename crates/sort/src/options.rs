@@ -1,60 +1,45 @@
-//! What a sort is told.
+//! The settings of a sort.
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use dray_page::{PAGE_BYTES, PAGE_BYTES_MIN};
 
+use crate::cancel::Cancel;
 use crate::error::{Error, Result};
-use crate::key::SortColumn;
-use crate::memory::Memory;
+use crate::key::{SORT_PAGE_BYTES_MAX, SortColumn};
+use crate::memory::MemoryBudget;
 
-/// Objects of a page, and so its bytes, are numbered by so many bits in an entry.
-pub(crate) const SORT_PAGE_BYTES_MAX: usize = 16 << 20;
-/// A budget has at least so many pages.
+/// The fewest pages that a budget has room for.
 pub(crate) const PAGES_MIN: usize = 16;
 
-/// Which rows are dropped.
+/// Which rows are dropped as duplicates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Distinct {
     /// None.
     #[default]
     No,
-    /// All but the first of rows whose values are all the same.
+    /// All but the first of the rows that are equal in all columns.
     Rows,
-    /// All but the first of rows with the same values in the columns that are sorted by.
+    /// All but the first of the rows that are equal in the columns they are sorted by.
     Keys,
 }
 
-/// How what is spilled is compressed.
+/// How spilled data is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SpillCompression {
-    /// By LZ4 where the disk takes longer for what that spares than it takes.
+    /// With LZ4, as long as compressing takes less time than the disk would take for the bytes it
+    /// saves.
     #[default]
     Auto,
-    /// By LZ4, whatever becomes smaller.
+    /// With LZ4, whenever that is smaller.
     Lz4,
     /// Not at all.
     None,
 }
 
-/// Tells a sort to stop, from any thread.
-#[derive(Debug, Clone, Default)]
-pub struct Cancel(Arc<AtomicBool>);
-
-impl Cancel {
-    /// Lets every call to the sort fail from now on, those that run included.
-    pub fn cancel(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    pub(crate) fn check(&self) -> Result<()> {
-        if self.0.load(Ordering::Relaxed) { Err(Error::Cancelled) } else { Ok(()) }
-    }
-}
-
-/// Room on disk for the files of one sort, or of several at a time.
+/// A limit on the spill files of one sort, or of several sorts that share it, in bytes.
 #[derive(Debug)]
 pub struct SpillSpace {
     bytes_max: u64,
@@ -62,65 +47,66 @@ pub struct SpillSpace {
 }
 
 impl SpillSpace {
-    /// Room for so many bytes.
+    /// A limit of `bytes_max` bytes.
     pub fn new(bytes_max: u64) -> Arc<Self> {
         Arc::new(Self { bytes_max, taken: AtomicU64::new(0) })
     }
 
-    /// How many there may be.
+    /// The most bytes that may be on disk at a time.
     pub fn bytes_max(&self) -> u64 {
         self.bytes_max
     }
 
-    /// How many there are now.
+    /// The bytes that are on disk now.
     pub fn bytes(&self) -> u64 {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// Takes bytes, which [`Self::give_back`] returns; false if there is no room, and then none are
-    /// taken.
-    pub(crate) fn take(&self, bytes: u64) -> bool {
+    /// Takes `bytes`, which [`release`](Self::release) gives back; false if fewer are left, and
+    /// then none are taken.
+    pub(crate) fn try_take(&self, bytes: u64) -> bool {
         let more = |taken: u64| taken.checked_add(bytes).filter(|taken| *taken <= self.bytes_max);
         self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
 
-    pub(crate) fn give_back(&self, bytes: u64) {
-        self.taken.fetch_sub(bytes, Ordering::Relaxed);
+    pub(crate) fn release(&self, bytes: u64) {
+        let before = self.taken.fetch_sub(bytes, Ordering::Relaxed);
+        debug_assert!(before >= bytes, "{bytes} of {before} bytes on disk were released");
     }
 }
 
-/// What a sort is told.
+/// The settings of a sort.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The columns that rows are sorted by, the first of which decides first. Rows that are equal
-    /// in these stay in their order.
+    /// The columns that rows are sorted by, the most significant first. The sort is stable: rows
+    /// that are equal in these columns keep their order.
     pub by: Vec<SortColumn>,
-    /// Where memory is reserved before it is taken.
-    pub memory: Arc<dyn Memory>,
-    /// Where files without names are made if memory does not suffice.
+    /// The budget that memory is reserved from.
+    pub memory: Arc<dyn MemoryBudget>,
+    /// The folder of the spill files, which have no names. `None` keeps the sort in memory.
     pub spill_folder: Option<PathBuf>,
-    /// How much of the disk these may take, together with the other sorts that share it.
+    /// The limit on the bytes of spill files, which other sorts may share.
     pub spill_space: Arc<SpillSpace>,
-    /// How they are compressed.
+    /// How spill files are compressed.
     pub spill_compression: SpillCompression,
-    /// The size of a page: a power of two from 4 KiB to 16 MiB. None chooses one of at most 256
-    /// KiB, smaller for little memory.
+    /// The bytes of a page, a power of two from 4 KiB to 16 MiB. `None` chooses at most 256 KiB,
+    /// and less for a small budget.
     pub page_bytes: Option<usize>,
-    /// So many spilled runs are merged at a time, at least 2.
+    /// The most runs on disk that are merged at a time, at least 2.
     pub fan_in_max: usize,
-    /// So many rows a batch of the result has at most.
+    /// The most rows of a batch of the result, at least 1.
     pub batch_rows: usize,
-    /// So many rows of the result are wanted.
+    /// The most rows of the result. `None` is unlimited.
     pub limit: Option<u64>,
-    /// Which rows are dropped.
+    /// Which rows are dropped as duplicates.
     pub distinct: Distinct,
-    /// What tells the sort to stop.
+    /// Cancels the sort.
     pub cancel: Cancel,
 }
 
 impl Options {
-    /// Sorts all rows by these columns within this memory, and nowhere else.
-    pub fn new(by: Vec<SortColumn>, memory: Arc<dyn Memory>) -> Self {
+    /// Sorts all rows by the columns `by`, within `memory` and without spilling.
+    pub fn new(by: Vec<SortColumn>, memory: Arc<dyn MemoryBudget>) -> Self {
         Self {
             by,
             memory,
@@ -136,7 +122,10 @@ impl Options {
         }
     }
 
-    /// The size of pages, if all settings can be.
+    /// Checks the settings, and chooses the size of a page in bytes.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] for a setting out of range, and [`Error::Memory`] for too small a budget.
     pub(crate) fn check(&self) -> Result<usize> {
         if self.fan_in_max < 2 || self.batch_rows < 1 {
             let (runs, rows) = (self.fan_in_max, self.batch_rows);

@@ -6,140 +6,145 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use dray_format::Batch;
 
-use crate::cursor::Bounds;
+use crate::context::SortContext;
 use crate::error::{Error, Result};
-use crate::gather::slice;
+use crate::key::KeyRange;
 use crate::memory::Reservation;
-use crate::part::{BatchSize, Part};
-use crate::path::Sources;
-use crate::piece::{Kept, Piece};
-use crate::sorter::Plan;
-use crate::spill::Runs;
-use crate::workers::{BATCHES_A_PART, BATCHES_A_THREAD, Workers};
+use crate::merge::{
+    DiskRuns, OutputBatchMax, OutputSize, PARTITION_BATCHES, ParallelMerge, PartitionOutput,
+    Sources, THREAD_BATCHES, slice,
+};
+use crate::run::MemoryRun;
 
-/// A batch of the result has at most this part of the memory, and so many bytes.
+/// The largest batch of the result takes this share of the budget.
 const BATCH_SHARE: usize = 16;
-const BATCH_BYTES_MAX: usize = 4 << 20;
-/// From batches that were kept so many rows are gathered at a time, and so many bytes, so that many
-/// of them lie near each other. They are handed out in slices.
-const GATHERED_ROWS: usize = 256 << 10;
-const GATHERED_BYTES_MAX: usize = 128 << 20;
-/// Each thread gathers at least so often.
-const GATHERED_TIMES: usize = 2;
-/// A batch that a thread makes takes about this much of its bytes: columns grow, and an allocator
-/// keeps memory for each of their sizes in each thread.
+/// The memory of a batch that a thread makes, as a multiple of its bytes: columns grow, and an
+/// allocator keeps memory of each of their sizes for each thread.
 const AHEAD_NUMERATOR: usize = 3;
 const AHEAD_DENOMINATOR: usize = 2;
-/// Threads are given up before batches are smaller, or have no room for the largest row.
+/// The least bytes of a batch of several threads. With less memory, or too little for the largest
+/// row, fewer threads merge.
 const BATCH_BYTES_MIN: usize = 4 << 10;
 
-/// Sorted rows, merged as they are asked for; or ahead of that, by threads that end when this is
-/// dropped.
+/// Sorted rows. They are merged on demand; or ahead, by threads that end on drop.
 #[derive(Debug)]
 pub struct Sorted {
     rows: Rows,
     batch_rows: usize,
-    /// What was made, and from where on it is to be handed out.
+    /// A batch that is returned in slices, and the first row that is not returned yet.
     rest: Option<(Batch, usize)>,
-    /// So many rows are still wanted.
-    left: u64,
-    /// So many are still to come, if that is known.
-    coming: Option<u64>,
-    /// For reading runs and for batches.
+    /// The rows until the limit.
+    rows_left: u64,
+    /// The rows that are still expected; `None` if duplicates are dropped.
+    rows_expected: Option<u64>,
+    /// The memory for reading runs and for batches.
     _reservations: [Reservation; 2],
     spilled: Arc<AtomicU64>,
 }
 
 #[derive(Debug)]
 enum Rows {
-    Here(Box<Part>),
-    Ahead(Workers),
+    OnDemand(Box<PartitionOutput>),
+    Ahead(ParallelMerge),
     Ended,
 }
 
+/// All rows of a sort, and what is reserved to merge them.
+pub(crate) struct Unmerged {
+    pub context: Arc<SortContext>,
+    pub memory_runs: Vec<Arc<MemoryRun>>,
+    pub disk_runs: DiskRuns,
+    /// The memory for `spill_threads` threads that write runs. Batches of the result take it over.
+    pub reservation: Reservation,
+    pub spill_threads: usize,
+    /// The size of the page of the largest row.
+    pub page_bytes_max: usize,
+    /// The number of rows that came in.
+    pub rows: u64,
+    pub spilled: Arc<AtomicU64>,
+}
+
 impl Sorted {
-    /// The rows of pieces in memory and of runs; `reservation` is what writing runs needs in so
-    /// many threads, and after that a batch of the result; of the rows, the largest is in such a
-    /// page.
-    pub(crate) fn new(
-        plan: Arc<Plan>,
-        (mut pieces, mut runs): (Vec<Arc<Piece>>, Runs),
-        (mut reservation, writers, largest_page_bytes): (Reservation, usize, usize),
-        threads: usize,
-        (rows_in, spilled): (u64, Arc<AtomicU64>),
-    ) -> Result<Self> {
-        let (runs, mut reading) = loop {
-            match runs.open(&plan, !pieces.is_empty(), writers)? {
+    /// Merges all rows with up to `threads` threads.
+    pub(crate) fn new(unmerged: Unmerged, threads: usize) -> Result<Self> {
+        let Unmerged {
+            context,
+            mut memory_runs,
+            mut disk_runs,
+            mut reservation,
+            spill_threads,
+            page_bytes_max,
+            rows: rows_in,
+            spilled,
+        } = unmerged;
+        let (opened, mut reading) = loop {
+            match disk_runs.open(&context, !memory_runs.is_empty(), spill_threads)? {
                 Some(opened) => break opened,
-                None if runs.may_spill() && !pieces.is_empty() => {
-                    runs.spill(&plan, std::mem::take(&mut pieces), writers)?
+                None if disk_runs.may_spill() && !memory_runs.is_empty() => {
+                    disk_runs.spill(&context, std::mem::take(&mut memory_runs), spill_threads)?
                 }
-                None => return Err(runs.refused(&plan, runs.least_bytes() + reservation.bytes())),
+                None => {
+                    let needed = disk_runs.least_bytes() + reservation.bytes();
+                    return Err(disk_runs.out_of_memory(&context, needed));
+                }
             }
         };
-        let sources = Sources::new(pieces, runs);
-        let batch_rows = plan.batch_rows;
+        let sources = Sources::new(memory_runs, opened);
+        let batch_rows = context.batch_rows;
         let all_rows = usize::try_from(sources.rows()).unwrap_or(usize::MAX);
-        let most = (all_rows / (BATCHES_A_PART * batch_rows)).min(threads);
-        let (rows, part_rows, bytes_max) = match sources.batches() {
-            Some(_) => {
-                let each = all_rows.div_ceil(most.max(1));
-                let part_rows =
-                    each.div_ceil(each.div_ceil(GATHERED_ROWS).max(GATHERED_TIMES)).max(batch_rows);
-                // Parts are not that even.
-                (part_rows + part_rows / 4, part_rows, GATHERED_BYTES_MAX)
-            }
-            None => (batch_rows, BATCHES_A_PART * batch_rows, BATCH_BYTES_MAX),
-        };
+        let threads_max = (all_rows / (PARTITION_BATCHES * batch_rows)).min(threads);
+        let OutputSize { rows_max, bytes_max, partition_rows } =
+            sources.payload().output_size(all_rows, threads_max, batch_rows);
         let least =
-            if largest_page_bytes > plan.page_bytes { largest_page_bytes } else { BATCH_BYTES_MIN };
-        let wanted = (plan.memory.bytes_max() / BATCH_SHARE).min(bytes_max).max(least);
-        let ahead = reserve_ahead(&mut reading, &mut reservation, most, least..=wanted);
+            if page_bytes_max > context.page_bytes { page_bytes_max } else { BATCH_BYTES_MIN };
+        let most = (context.memory.bytes_max() / BATCH_SHARE).min(bytes_max).max(least);
+        let ahead = reserve_ahead(&mut reading, &mut reservation, threads_max, least..=most);
         let (threads, bytes) = ahead.unwrap_or_else(|| {
-            // What there is suffices for smaller batches.
-            reservation.try_grow(wanted.saturating_sub(reservation.bytes()));
+            // If the budget refuses, batches are as large as the reservation.
+            reservation.try_grow(most.saturating_sub(reservation.bytes()));
             (1, reservation.bytes())
         });
-        plan.stock.keep_for(reading.bytes());
-        let Kept { distinct, limit: left } = plan.kept;
-        let size = BatchSize { rows, bytes };
+        context.page_cache.shrink_to_users(reading.bytes());
+        let selection = context.selection;
+        let batch_max = OutputBatchMax { rows: rows_max, bytes };
         let rows = if threads > 1 {
-            Rows::Ahead(Workers::start(plan, sources, threads, part_rows, size)?)
+            Rows::Ahead(ParallelMerge::start(context, sources, threads, partition_rows, batch_max)?)
         } else {
-            Rows::Here(Box::new(Part::new(plan, &sources, &Bounds::default(), size)?))
+            let all = KeyRange::default();
+            Rows::OnDemand(Box::new(PartitionOutput::new(context, &sources, &all, batch_max)?))
         };
-        let coming = (!distinct).then_some(rows_in.min(left));
         Ok(Self {
             rows,
             batch_rows,
             rest: None,
-            left,
-            coming,
+            rows_left: selection.limit,
+            rows_expected: (!selection.distinct).then_some(rows_in.min(selection.limit)),
             _reservations: [reading, reservation],
             spilled,
         })
     }
 
-    /// How many bytes were written to disk.
+    /// The bytes that were written to disk.
     pub fn spilled_bytes(&self) -> u64 {
         self.spilled.load(Ordering::Relaxed)
     }
 
     fn next_batch(&mut self) -> Result<Option<Batch>> {
         let rest = match self.rest.take() {
-            _ if self.left == 0 => None,
+            _ if self.rows_left == 0 => None,
             Some(rest) => Some(rest),
             None => match &mut self.rows {
-                Rows::Here(part) => part.next_batch()?,
-                Rows::Ahead(workers) => workers.next_batch()?,
+                Rows::OnDemand(output) => output.next_batch()?,
+                Rows::Ahead(merge) => merge.next_batch()?,
                 Rows::Ended => None,
             }
             .map(|batch| (batch, 0)),
         };
         let Some((batch, from)) = rest else { return self.end() };
-        let wanted = usize::try_from(self.left).unwrap_or(usize::MAX).min(self.batch_rows);
-        let rows = wanted.min(batch.rows - from);
-        self.left -= rows as u64;
+        debug_assert!(from < batch.rows, "rows of the batch are left");
+        let rows_max = usize::try_from(self.rows_left).unwrap_or(usize::MAX).min(self.batch_rows);
+        let rows = rows_max.min(batch.rows - from);
+        self.rows_left -= rows as u64;
         self.count(rows as u64)?;
         if rows == batch.rows {
             return Ok(Some(batch));
@@ -149,17 +154,23 @@ impl Sorted {
         Ok(Some(slice))
     }
 
-    /// Counts rows that are handed out, of which there are not more than came in.
+    /// Counts rows that are returned.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] if more come out than came in.
     fn count(&mut self, rows: u64) -> Result<()> {
-        let Some(coming) = &mut self.coming else { return Ok(()) };
-        let more = || Error::Internal(format!("{rows} rows where {coming} were left to come"));
-        *coming = coming.checked_sub(rows).ok_or_else(more)?;
+        let Some(expected) = &mut self.rows_expected else { return Ok(()) };
+        let more = || Error::Internal(format!("{rows} rows where {expected} were left to come"));
+        *expected = expected.checked_sub(rows).ok_or_else(more)?;
         Ok(())
     }
 
-    /// Nothing more, if no row is missing.
+    /// Ends the result.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] if rows are missing.
     fn end(&self) -> Result<Option<Batch>> {
-        match self.coming {
+        match self.rows_expected {
             None | Some(0) => Ok(None),
             Some(missing) => {
                 Err(Error::Internal(format!("{missing} rows that came in did not come out")))
@@ -168,28 +179,29 @@ impl Sorted {
     }
 }
 
-/// How many threads may merge ahead, and how large their batches are: each reads a block of every
-/// run, and is some batches ahead. Smaller batches are better than fewer threads.
+/// Reserves memory for threads that merge ahead: each reads a block of every run, and is some
+/// batches ahead. Returns the number of threads, at most `threads_max`, and the bytes of a batch
+/// within `batch_bytes`. Smaller batches are preferred to fewer threads. `None` if the budget
+/// allows fewer than two threads.
 fn reserve_ahead(
     reading: &mut Reservation,
     batches: &mut Reservation,
-    most: usize,
-    wanted: RangeInclusive<usize>,
+    threads_max: usize,
+    batch_bytes: RangeInclusive<usize>,
 ) -> Option<(usize, usize)> {
     let block_bytes = reading.bytes();
-    for threads in (2..=most).rev() {
+    for threads in (2..=threads_max).rev() {
         if !reading.try_grow(block_bytes * (threads - 1)) {
             continue;
         }
-        let mut batch_bytes = *wanted.end();
-        while wanted.contains(&batch_bytes) {
-            let taken =
-                BATCHES_A_THREAD * threads * batch_bytes * AHEAD_NUMERATOR / AHEAD_DENOMINATOR;
+        let mut bytes = *batch_bytes.end();
+        while batch_bytes.contains(&bytes) {
+            let taken = THREAD_BATCHES * threads * bytes * AHEAD_NUMERATOR / AHEAD_DENOMINATOR;
             let more = taken.saturating_sub(batches.bytes());
             if batches.try_grow(more) {
-                return Some((threads, batch_bytes));
+                return Some((threads, bytes));
             }
-            batch_bytes /= 2;
+            bytes /= 2;
         }
         reading.shrink_to(block_bytes);
     }
@@ -202,7 +214,7 @@ impl Iterator for Sorted {
     fn next(&mut self) -> Option<Self::Item> {
         let next = self.next_batch().transpose();
         if !matches!(next, Some(Ok(_))) {
-            (self.rows, self.coming) = (Rows::Ended, None);
+            (self.rows, self.rows_expected) = (Rows::Ended, None);
         }
         next
     }

@@ -1,14 +1,14 @@
-//! Sorts against a reference that compares values, not keys: see `reference/mod.rs`.
+//! Compares sorts with a reference that compares values, not keys (`reference/mod.rs`).
 //!
-//! `DRAY_SORT_ROUNDS=n` makes so many rounds, `DRAY_SORT_SEED=n` begins with that seed; a failure
-//! says which it was.
+//! `DRAY_SORT_ROUNDS=n` runs n rounds, and `DRAY_SORT_SEED=n` begins with seed n. A failure names
+//! its seed.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod reference;
 
 use dray_format::{Batch, Column, Field, Schema, Type, Values};
-use dray_sort::{Budget, Distinct, Options, SortColumn, Sorter};
+use dray_sort::{Distinct, FixedBudget, Options, SortColumn, Sorter};
 use reference::{Case, Draw, Limits, Outcome};
 
 const ROUNDS: u64 = 1500;
@@ -43,14 +43,14 @@ fn sorts_are_those_of_the_reference() {
     }
 }
 
-/// Sorts strings, and returns the numbers of their rows, and how many bytes were spilled.
+/// Sorts strings. Returns the numbers of their rows in order, and the bytes that were spilled.
 fn sort(
     strings: &[Vec<u8>],
-    kept: (Distinct, Option<u64>),
+    distinct: Distinct,
+    limit: Option<u64>,
     threads: usize,
     memory_bytes: usize,
 ) -> (Vec<u64>, u64) {
-    let (distinct, limit) = kept;
     let field = |name: &str, data_type| Field {
         name: name.into(),
         data_type,
@@ -65,7 +65,7 @@ fn sort(
         batch_rows: 100,
         distinct,
         limit,
-        ..Options::new(by, Budget::new(memory_bytes))
+        ..Options::new(by, FixedBudget::new(memory_bytes))
     };
     let sorter = Sorter::new(schema, options).unwrap();
     let mut writer = sorter.writer();
@@ -89,8 +89,8 @@ fn sort(
 }
 
 #[test]
-fn keys_that_differ_in_a_word_that_an_entry_cant_number() {
-    // An entry numbers words up to 65,533.
+fn keys_that_differ_at_an_offset_too_large_for_an_entry() {
+    // The offset of an entry is at most 65,533 words.
     const DEEP: usize = 65_534 * 8;
     for beginning in [DEEP - 17, DEEP - 8, DEEP, DEEP + 9] {
         let string = |row: usize| {
@@ -104,24 +104,25 @@ fn keys_that_differ_in_a_word_that_an_entry_cant_number() {
         for (memory_bytes, threads) in [(256 << 20, 1), (24 << 20, 1), (256 << 20, 3)] {
             let expected: Vec<u64> = expected.iter().map(|row| *row as u64).collect();
             assert_eq!(
-                sort(&strings, (Distinct::No, None), threads, memory_bytes).0,
+                sort(&strings, Distinct::No, None, threads, memory_bytes).0,
                 expected,
-                "{beginning} bytes are the same"
+                "{beginning} bytes are equal"
             );
         }
         expected.dedup_by_key(|row| &strings[*row]);
         let expected: Vec<u64> = expected.iter().map(|row| *row as u64).collect();
         assert_eq!(
-            sort(&strings, (Distinct::Keys, None), 1, 256 << 20).0,
+            sort(&strings, Distinct::Keys, None, 1, 256 << 20).0,
             expected,
-            "{beginning} bytes are the same"
+            "{beginning} bytes are equal"
         );
     }
 }
 
 #[test]
 fn keys_that_are_in_several_runs_count_once_for_a_limit() {
-    // The even ones four times, in several runs; and then the odd ones, of which half are wanted.
+    // Even keys come four times, in several runs, and then odd ones. The limit admits half of
+    // these.
     let scattered = |i: usize| i * 1_999 % 3_000 * 2;
     let even = (0..4).flat_map(|_| (0..3_000).map(scattered));
     let strings: Vec<Vec<u8>> = even
@@ -135,7 +136,7 @@ fn keys_that_are_in_several_runs_count_once_for_a_limit() {
     let expected: Vec<u64> = expected.iter().map(|row| *row as u64).collect();
     for threads in [1, 4] {
         let (found, spilled_bytes) =
-            sort(&strings, (Distinct::Keys, Some(3_000)), threads, 300 << 10);
+            sort(&strings, Distinct::Keys, Some(3_000), threads, 300 << 10);
         assert!(spilled_bytes > 0);
         assert_eq!(found, expected);
     }

@@ -1,4 +1,4 @@
-//! What goes wrong is one clear error, and nothing is left behind.
+//! Each fault results in one clear error, and leaves nothing behind.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use dray_format::{Batch, Column, Field, Schema, Type, Values};
 use dray_sort::{
-    Budget, Cancel, Error, Options, Result, SortColumn, Sorted, Sorter, SpillCompression,
+    Cancel, Error, FixedBudget, Options, Result, SortColumn, Sorted, Sorter, SpillCompression,
     SpillSpace,
 };
 
@@ -36,7 +36,7 @@ fn batch(number: u64) -> Batch {
     Batch { rows: BATCH_ROWS, columns: vec![column] }
 }
 
-fn options(budget: &Arc<Budget>, folder: Option<&Path>) -> Options {
+fn options(budget: &Arc<FixedBudget>, folder: Option<&Path>) -> Options {
     let by = vec![SortColumn { column: 0, descending: false, nulls_first: false }];
     Options { spill_folder: folder.map(Path::to_path_buf), ..Options::new(by, budget.clone()) }
 }
@@ -47,7 +47,7 @@ fn fill(sorter: &Sorter) -> Result<()> {
     writer.finish()
 }
 
-/// Sorts more than there is memory for.
+/// Sorts more rows than the budget holds.
 fn sort(options: Options, threads: usize) -> Result<Sorted> {
     let sorter = Sorter::new(schema(), options)?;
     fill(&sorter)?;
@@ -55,11 +55,11 @@ fn sort(options: Options, threads: usize) -> Result<Sorted> {
     sorter.finish(threads)
 }
 
-fn small() -> Arc<Budget> {
-    Budget::new(200 << 10)
+fn small() -> Arc<FixedBudget> {
+    FixedBudget::new(200 << 10)
 }
 
-/// The files without a name that this process has open in a folder.
+/// The unnamed files in a folder that this process has open.
 fn unnamed_files(folder: &Path) -> Vec<PathBuf> {
     unnamed_files_of("self", folder)
 }
@@ -79,7 +79,7 @@ fn names_in(folder: &Path) -> Vec<PathBuf> {
 fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {
-        assert!(start.elapsed() < Duration::from_secs(30), "waited in vain: {what}");
+        assert!(start.elapsed() < Duration::from_secs(30), "timed out: {what}");
         std::thread::sleep(Duration::from_millis(1));
     }
 }
@@ -95,14 +95,14 @@ fn too_little_memory_and_no_folder() {
     let Error::Memory { needed, bytes_max, may_spill: false } = error else { panic!("{error}") };
     assert!(needed > 0 && bytes_max == 200 << 10);
     assert!(error.to_string().contains("with a spill folder it needs less"), "{error}");
-    assert_eq!(budget.taken(), 0);
+    assert_eq!(budget.reserved(), 0);
 }
 
 #[test]
 fn less_memory_than_a_sort_can_do_with() {
     let folder = tempfile::tempdir().unwrap();
-    let error =
-        Sorter::new(schema(), options(&Budget::new(60 << 10), Some(folder.path()))).unwrap_err();
+    let error = Sorter::new(schema(), options(&FixedBudget::new(60 << 10), Some(folder.path())))
+        .unwrap_err();
     assert_eq!(error, Error::Memory { needed: 64 << 10, bytes_max: 60 << 10, may_spill: true });
 }
 
@@ -114,7 +114,7 @@ fn a_folder_that_is_not_there() {
     let Error::Spill { doing: "create", kind: io::ErrorKind::NotFound, .. } = error else {
         panic!("{error}")
     };
-    assert_eq!(budget.taken(), 0);
+    assert_eq!(budget.reserved(), 0);
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn more_than_may_be_spilled() {
         ..options(&budget, Some(folder.path()))
     };
     assert_eq!(sort(options, 1).unwrap_err(), Error::SpillLimit { spill_bytes_max: 100 << 10 });
-    assert_eq!(budget.taken(), 0);
+    assert_eq!(budget.reserved(), 0);
     assert!(unnamed_files(folder.path()).is_empty());
 }
 
@@ -137,7 +137,7 @@ fn sorts_share_what_may_be_spilled() {
     let options =
         |budget| Options { spill_space: space.clone(), ..options(budget, Some(folder.path())) };
     let (first, second) = (small(), small());
-    // Alone each has room enough.
+    // Each alone fits within the limit.
     sort(options(&first), 1).unwrap();
     assert_eq!(space.bytes(), 0);
     let sorter = Sorter::new(schema(), options(&first)).unwrap();
@@ -169,7 +169,7 @@ fn rows_that_were_lost_are_not_forgotten() {
         assert_eq!(other.append(failed + 2, &batch(failed + 2)).unwrap_err(), lost);
         drop((writer, other));
         assert_eq!(sorter.finish(1).unwrap_err(), lost);
-        assert_eq!(budget.taken(), 0);
+        assert_eq!(budget.reserved(), 0);
     }
 }
 
@@ -186,7 +186,7 @@ fn a_file_that_was_cut() {
         let Error::Spill { doing: "read", kind: io::ErrorKind::UnexpectedEof, .. } = error else {
             panic!("{error}")
         };
-        assert_eq!(budget.taken(), 0);
+        assert_eq!(budget.reserved(), 0);
         assert!(unnamed_files(folder.path()).is_empty());
     }
 }
@@ -211,7 +211,7 @@ fn changed_bytes(spill_compression: SpillCompression) {
         match count(sorted) {
             Err(Error::Page(_)) => found[0] = true,
             Err(Error::Damaged(_)) => found[1] = true,
-            // The block was read before.
+            // The block was read before the byte changed.
             Ok(rows) => assert_eq!(rows, BATCHES as usize * BATCH_ROWS),
             Err(error) => panic!("{error}"),
         }
@@ -236,7 +236,7 @@ fn cancelled() {
         assert_eq!(sorted.find_map(Result::err).unwrap(), Error::Cancelled);
         drop(sorted);
         assert_eq!(sort(with(), threads).unwrap_err(), Error::Cancelled);
-        assert_eq!(budget.taken(), 0);
+        assert_eq!(budget.reserved(), 0);
         assert!(unnamed_files(folder.path()).is_empty());
     }
 }
@@ -245,7 +245,7 @@ fn cancelled() {
 fn dropped_before_the_end() {
     for threads in [1, 2, 4] {
         let folder = tempfile::tempdir().unwrap();
-        let budget = Budget::new(1 << 20);
+        let budget = FixedBudget::new(1 << 20);
         let options = Options {
             batch_rows: 100,
             page_bytes: Some(4096),
@@ -254,7 +254,7 @@ fn dropped_before_the_end() {
         let mut sorted = sort(options, threads).unwrap();
         assert!((1..=100).contains(&sorted.next().unwrap().unwrap().rows));
         drop(sorted);
-        assert_eq!(budget.taken(), 0);
+        assert_eq!(budget.reserved(), 0);
         assert!(unnamed_files(folder.path()).is_empty());
     }
 }
@@ -269,16 +269,16 @@ fn a_batch_of_another_schema() {
     assert_eq!(count(sorter.finish(1).unwrap()).unwrap(), BATCH_ROWS);
 }
 
-/// Names the folder to sort in to a test that has been started again.
+/// The environment variable that names the folder to a test in a child process.
 const FOLDER: &str = "DRAY_TEST_FOLDER";
 
-/// Where this process is to sort, if a test has started it for that.
+/// The folder to sort in, if this is the child process of a test.
 fn folder_of_child() -> Option<PathBuf> {
     std::env::var_os(FOLDER).map(PathBuf::from)
 }
 
-/// This program again, for one test alone: what a shell does first is for it alone too. `$0` is the
-/// folder, `"$@"` the program.
+/// A child process that runs one test of this program, through a shell that sets it up. In the
+/// shell, `$0` is the folder, and `"$@"` the program.
 fn again(command: &[&str], shell: &str, test: &str, folder: &Path) -> Command {
     let (first, rest) = command.split_first().unwrap();
     let mut again = Command::new(first);
@@ -296,20 +296,20 @@ fn assert_passed(output: &Output) {
     assert!(!errors.contains("panicked"), "{errors}");
 }
 
-/// Sorts so many batches, which as many threads take in. The error comes with what was done.
+/// Sorts batches with several writers. An error comes with the stage that failed.
 fn sort_batches(
     folder: &Path,
     batches: u64,
     threads: u64,
 ) -> std::result::Result<(), (&'static str, Error)> {
-    let budget = Budget::new(300 << 10);
+    let budget = FixedBudget::new(300 << 10);
     let sorted = sort_batches_within(&budget, folder, batches, threads);
-    assert_eq!(budget.taken(), 0);
+    assert_eq!(budget.reserved(), 0);
     sorted
 }
 
 fn sort_batches_within(
-    budget: &Arc<Budget>,
+    budget: &Arc<FixedBudget>,
     folder: &Path,
     batches: u64,
     threads: u64,
@@ -341,13 +341,9 @@ fn sort_batches_within(
     Ok(())
 }
 
-/// Sorts more and more until there is no room for what is taken in. Returns what was being done
-/// when there was none.
-fn sort_until_there_is_no_room(
-    folder: &Path,
-    expected: io::ErrorKind,
-    said: &str,
-) -> BTreeSet<&'static str> {
+/// Sorts more and more batches until the disk is full while rows are taken in. Returns the stages
+/// that have failed.
+fn sort_until_full(folder: &Path, expected: io::ErrorKind, said: &str) -> BTreeSet<&'static str> {
     let sorts = |thread: &Path| {
         std::fs::read_to_string(thread.join("comm")).is_ok_and(|name| name.starts_with("dray-"))
     };
@@ -356,7 +352,7 @@ fn sort_until_there_is_no_room(
         for batches in (2..).step_by(2) {
             let sorted = sort_batches(folder, batches, threads);
             assert!(unnamed_files(folder).is_empty() && names_in(folder).is_empty());
-            // The system may list a thread for a moment after it was joined.
+            // The system may list a thread for a moment after it is joined.
             wait_until("all threads end", || {
                 !names_in(Path::new("/proc/self/task")).iter().any(|thread| sorts(thread))
             });
@@ -372,7 +368,7 @@ fn sort_until_there_is_no_room(
                 break;
             }
         }
-        // What was written has made room again.
+        // The space of deleted files is free again.
         sort_batches(folder, 10, threads).unwrap();
     }
     refused
@@ -381,12 +377,9 @@ fn sort_until_there_is_no_room(
 #[test]
 fn a_full_disk() {
     if let Some(folder) = folder_of_child() {
-        let refused = sort_until_there_is_no_room(
-            &folder,
-            io::ErrorKind::StorageFull,
-            "No space left on device",
-        );
-        // Merging takes room for what is merged and for what comes of it.
+        let refused =
+            sort_until_full(&folder, io::ErrorKind::StorageFull, "No space left on device");
+        // A merge needs space for its input and its output.
         assert_eq!(refused, BTreeSet::from(["merging", "taking in"]));
         return;
     }
@@ -404,10 +397,10 @@ fn a_full_disk() {
         Err(error) => Some(error.to_string()),
     };
     if let Some(refusal) = refusal {
-        // Not by a macro, whose words would be kept from who runs the tests.
+        // Not `eprintln!`, which the test harness captures.
         writeln!(
             io::stderr(),
-            "a_full_disk is skipped: this machine gives no mount of one's own ({refusal})"
+            "a_full_disk is skipped: this machine does not allow private mounts ({refusal})"
         )
         .unwrap();
         return;
@@ -420,11 +413,11 @@ fn a_full_disk() {
 #[test]
 fn files_that_may_not_grow() {
     if let Some(folder) = folder_of_child() {
-        sort_until_there_is_no_room(&folder, io::ErrorKind::FileTooLarge, "File too large");
+        sort_until_full(&folder, io::ErrorKind::FileTooLarge, "File too large");
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    // 1 MiB, in blocks of 512 bytes. Unless the signal is ignored, it ends the process.
+    // 1 MiB, in blocks of 512 bytes. The signal would end the process, and is ignored.
     let shell = "trap '' XFSZ && ulimit -f 2048 && exec \"$@\"";
     let mut child = again(&["env"], shell, "files_that_may_not_grow", folder.path());
     assert_passed(&child.output().unwrap());
@@ -443,7 +436,7 @@ impl Drop for Running {
 #[test]
 fn a_process_that_is_killed() {
     if let Some(folder) = folder_of_child() {
-        // It ends even if whoever is to kill it does not come to that.
+        // Ends by itself, in case the parent process dies before it kills this one.
         let start = Instant::now();
         while start.elapsed() < Duration::from_secs(60) {
             let sorted = sort(options(&small(), Some(&folder)), 2).unwrap();
@@ -460,7 +453,7 @@ fn a_process_that_is_killed() {
         wait_until("rows are spilled", || {
             unnamed_files_of(&process, folder.path()).iter().any(is_written)
         });
-        // Each is killed a little later: while it spills, merges, or begins anew.
+        // Each round kills a little later: while the child spills, merges, or starts over.
         std::thread::sleep(Duration::from_millis(round));
         assert!(names_in(folder.path()).is_empty());
         child.0.kill().unwrap();

@@ -1,5 +1,5 @@
-//! Keys against Arrow's own comparison of the same rows, for random types, directions and places of
-//! missing values; and the bytes of `spec/sort-key.md`.
+//! Compares keys with Arrow's own comparison of rows, for random types, directions and places of
+//! nulls; and with the worked bytes of `spec/sort-key.md`.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -16,10 +16,10 @@ use arrow_array::{
 use arrow_schema::{DataType, Field, Schema};
 use by_arrow::comparator;
 use dray_format::arrow::{batch_from_arrow, schema_from_arrow};
-use dray_sort::{Error, KeyEncoder, Keys, Purpose, SortColumn};
+use dray_sort::{Error, KeyEncoder, KeyPurpose, Keys, SortColumn};
 use random::Random;
 
-fn keys_of(rows: &RecordBatch, by: &[SortColumn], purpose: Purpose) -> Keys {
+fn keys_of(rows: &RecordBatch, by: &[SortColumn], purpose: KeyPurpose) -> Keys {
     let schema = schema_from_arrow(&rows.schema()).unwrap();
     KeyEncoder::new(&schema, by, purpose).unwrap().encode(&batch_from_arrow(rows).unwrap())
 }
@@ -41,7 +41,7 @@ fn keys_are_in_the_order_of_their_rows() {
                 nulls_first: random.below(2) == 0,
             })
             .collect();
-        let keys = keys_of(&rows, &by, Purpose::Order);
+        let keys = keys_of(&rows, &by, KeyPurpose::Order);
         assert_eq!(keys.len(), rows.num_rows(), "seed {seed}");
         let compare = comparator(&rows, &by);
         for a in 0..rows.num_rows() {
@@ -62,7 +62,7 @@ fn keys_are_in_the_order_of_their_rows() {
 fn key(values: ArrayRef, nullable: bool, descending: bool, nulls_first: bool) -> Vec<u8> {
     let schema = Schema::new(vec![Field::new("a", values.data_type().clone(), nullable)]);
     let rows = RecordBatch::try_new(Arc::new(schema), vec![values]).unwrap();
-    keys_of(&rows, &[SortColumn { column: 0, descending, nulls_first }], Purpose::Order)
+    keys_of(&rows, &[SortColumn { column: 0, descending, nulls_first }], KeyPurpose::Order)
         .get(0)
         .to_vec()
 }
@@ -117,8 +117,8 @@ fn zeros_and_nans_are_one_only_where_they_should_be() {
             .collect::<std::collections::BTreeSet<_>>()
             .len()
     };
-    assert_eq!(distinct(Purpose::Order), 7);
-    assert_eq!(distinct(Purpose::Distinct), 4);
+    assert_eq!(distinct(KeyPurpose::Order), 7);
+    assert_eq!(distinct(KeyPurpose::Distinct), 4);
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn a_column_that_is_not_there_is_an_error() {
     let schema =
         schema_from_arrow(&Schema::new(vec![Field::new("a", DataType::Int8, false)])).unwrap();
     let by = [SortColumn { column: 1, descending: false, nulls_first: false }];
-    let error = KeyEncoder::new(&schema, &by, Purpose::Order).unwrap_err();
+    let error = KeyEncoder::new(&schema, &by, KeyPurpose::Order).unwrap_err();
     assert_eq!(error, Error::Column { column: 1, columns: 1 });
     assert_eq!(error.to_string(), "no column 1 to sort by, there are 1");
 }

@@ -1,6 +1,6 @@
-//! Records as sortbenchmark.org has them, 10 bytes of key and 90 of value, and checked as there:
-//! their order, their number, how many keys are those of the record before, and the sum of their
-//! hashes, all of which the input has too.
+//! Sorts records of sortbenchmark.org, 10 bytes of key and 90 of value, and checks them as its
+//! valsort does: by their order, their number, the number of duplicate keys, and the sum of their
+//! hashes.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -9,16 +9,16 @@ use std::hash::{DefaultHasher, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use dray_format::{Batch, Column, Field, Schema, Type, Values};
-use dray_sort::{Budget, Memory, Options, Result, SortColumn, Sorter};
+use dray_sort::{FixedBudget, MemoryBudget, Options, Result, SortColumn, Sorter};
 
 const KEY_BYTES: usize = 10;
 const VALUE_BYTES: usize = 90;
 const RECORDS: u64 = 200_000;
 const BATCH_RECORDS: u64 = 1000;
-/// A tenth of the records.
+/// A tenth of the bytes of all records.
 const MEMORY_BYTES: usize = 2 << 20;
 
-/// Different numbers become different ones, in no order (splitmix64).
+/// A permutation of all numbers in random order (splitmix64).
 fn scatter(number: u64) -> u64 {
     let mut bits = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -26,7 +26,7 @@ fn scatter(number: u64) -> u64 {
     bits ^ (bits >> 31)
 }
 
-/// The key of a record, which is one of so many.
+/// The key of a record, one of `keys` keys.
 fn key(number: u64, keys: u64) -> [u8; KEY_BYTES] {
     let which = if keys < RECORDS { scatter(number) % keys } else { number };
     let mut key = [0; KEY_BYTES];
@@ -35,7 +35,7 @@ fn key(number: u64, keys: u64) -> [u8; KEY_BYTES] {
     key
 }
 
-/// The value of a record: its number, and what follows from that.
+/// The value of a record: its number, and bytes that depend on it.
 fn value(number: u64) -> [u8; VALUE_BYTES] {
     let words = std::iter::once(number).chain((1..).map(|i| scatter(number + i * RECORDS)));
     let mut value = [0; VALUE_BYTES];
@@ -76,7 +76,7 @@ fn batch(number: u64, keys: u64, is_fixed: bool) -> Batch {
     Batch { rows: BATCH_RECORDS as usize, columns: vec![keys, values] }
 }
 
-/// A row of a column.
+/// The value of a row.
 fn bytes(column: &Column, row: usize) -> &[u8] {
     match &column.values {
         Values::Fixed { width, bytes } => &bytes[row * width..][..*width],
@@ -89,7 +89,7 @@ fn bytes(column: &Column, row: usize) -> &[u8] {
     }
 }
 
-/// What valsort says of records.
+/// The summary of records that valsort makes.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Summary {
     records: u64,
@@ -119,7 +119,7 @@ fn summary_of_input(keys: u64) -> Summary {
     summary
 }
 
-/// Equal keys come in the order of their records' numbers, which valsort does not ask for.
+/// Also checks that equal keys are in the order of their records, which valsort does not.
 fn summary_of_output(batches: impl Iterator<Item = Result<Batch>>) -> Summary {
     let mut summary = Summary::default();
     let mut before: Option<(Vec<u8>, u64)> = None;
@@ -145,7 +145,7 @@ fn check(keys: u64, is_fixed: bool) {
     assert_eq!(expected.equal_keys, RECORDS - keys.min(RECORDS));
     for threads in [1, 2, 4] {
         let folder = tempfile::tempdir().unwrap();
-        let budget = Budget::new(MEMORY_BYTES);
+        let budget = FixedBudget::new(MEMORY_BYTES);
         let by = vec![SortColumn { column: 0, descending: false, nulls_first: false }];
         let options = Options {
             spill_folder: Some(folder.path().into()),
@@ -176,7 +176,7 @@ fn check(keys: u64, is_fixed: bool) {
             expected,
             "{threads} threads"
         );
-        assert_eq!(budget.taken(), 0);
+        assert_eq!(budget.reserved(), 0);
         assert!(budget.peak() <= budget.bytes_max());
     }
 }

@@ -1,21 +1,21 @@
-//! Small sorts by several threads, in memory and on disk: few enough rows for `make miri`.
+//! Small sorts with several threads, in memory and on disk, with few enough rows for `make miri`.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use dray_format::{Batch, Bitmap, Column, Field, Schema, Type, Values};
-use dray_sort::{Budget, Distinct, Options, SortColumn, Sorter};
+use dray_sort::{Distinct, FixedBudget, Options, SortColumn, Sorter};
 
 const BATCHES: u64 = 6;
 const BATCH_ROWS: u64 = 16;
-/// Rows take room by these, which cost an interpreter next to nothing.
+/// Makes rows large at little cost for an interpreter.
 const FILLER_BYTES: usize = 1000;
 
-/// One of twenty numbers, and missing for one of them.
+/// One of twenty numbers, of which one is null.
 fn number(row: u64) -> Option<i64> {
     Some((row * 7919 % 20) as i64 - 10).filter(|number| *number != 3)
 }
 
-/// Missing numbers, then numbers, then rows: `NULLS FIRST`, and equal rows in their order.
+/// The result: nulls first, then numbers ascending, and equal numbers in the order of their rows.
 fn expected() -> Vec<(Option<i64>, u64)> {
     let mut rows: Vec<(Option<i64>, u64)> =
         (0..BATCHES * BATCH_ROWS).map(|row| (number(row), row)).collect();
@@ -75,10 +75,10 @@ fn rows_of(batch: &Batch) -> Vec<(Option<i64>, u64)> {
         .collect()
 }
 
-/// Two threads put rows in, and two merge them.
+/// Sorts with two writers and two merging threads.
 fn sort(memory_bytes: usize, distinct: Distinct) -> (Vec<(Option<i64>, u64)>, u64) {
     let folder = tempfile::tempdir().unwrap();
-    let budget = Budget::new(memory_bytes);
+    let budget = FixedBudget::new(memory_bytes);
     let by = vec![SortColumn { column: 0, descending: false, nulls_first: true }];
     let options = Options {
         spill_folder: Some(folder.path().into()),
@@ -102,7 +102,7 @@ fn sort(memory_bytes: usize, distinct: Distinct) -> (Vec<(Option<i64>, u64)>, u6
     });
     let spilled = sorter.progress().spilled_bytes();
     let found = sorter.finish(2).unwrap().flat_map(|batch| rows_of(&batch.unwrap())).collect();
-    assert_eq!(budget.taken(), 0);
+    assert_eq!(budget.reserved(), 0);
     (found, spilled)
 }
 

@@ -1,8 +1,7 @@
-//! Sorted rows against Arrow's own comparison and the rows' numbers: random schemas and rows,
-//! settings and threads; and rows that are hard to sort.
+//! Compares sorted rows with Arrow's own comparison: random schemas, rows, settings and threads,
+//! and rows that are hard to sort.
 //!
-//! Each round prints nothing unless it fails; then the seed is in the message, and `DRAY_SEED=n`
-//! runs it alone; `DRAY_ROUNDS=n` runs so many.
+//! A failure names its seed; `DRAY_SEED=n` runs it alone. `DRAY_ROUNDS=n` runs n rounds.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -23,12 +22,12 @@ use dray_format::arrow::{batch_from_arrow, schema_from_arrow};
 use dray_format::{Batch, Checksum};
 use dray_page::{Layout, PageBuilder, VerifiedPage};
 use dray_sort::{
-    Budget, Distinct, Error, KeyEncoder, Memory, Options, Purpose, SortColumn, Sorter,
-    SpillCompression,
+    Distinct, Error, FixedBudget, KeyEncoder, KeyPurpose, MemoryBudget, Options, SortColumn,
+    Sorter, SpillCompression,
 };
 use random::{Random, for_seeds};
 
-/// Rows as the objects they are: equal rows are equal bytes.
+/// The rows as objects. Equal rows have equal bytes.
 fn objects(schema: &dray_format::Schema, batches: &[Batch]) -> Vec<Vec<u8>> {
     let layout = Layout::new(schema.clone()).unwrap();
     let mut builder = PageBuilder::new(layout, 256 << 10, Checksum::None).unwrap();
@@ -41,7 +40,7 @@ fn objects(schema: &dray_format::Schema, batches: &[Batch]) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// The numbers of the rows in the order that Arrow gives them.
+/// The numbers of the rows in Arrow's order.
 fn order_of_arrow(rows: &RecordBatch, by: &[SortColumn]) -> Vec<usize> {
     let compare = comparator(rows, by);
     let mut order: Vec<usize> = (0..rows.num_rows()).collect();
@@ -49,10 +48,10 @@ fn order_of_arrow(rows: &RecordBatch, by: &[SortColumn]) -> Vec<usize> {
     order
 }
 
-/// The numbers of the rows with different keys, in the order of these.
+/// The numbers of the first rows of each key, in the order of the keys.
 fn order_of_distinct(rows: &RecordBatch, by: &[SortColumn]) -> Vec<usize> {
     let schema = schema_from_arrow(&rows.schema()).unwrap();
-    let encoder = KeyEncoder::new(&schema, by, Purpose::Distinct).unwrap();
+    let encoder = KeyEncoder::new(&schema, by, KeyPurpose::Distinct).unwrap();
     let keys = encoder.encode(&batch_from_arrow(rows).unwrap());
     let mut order: Vec<usize> = (0..rows.num_rows()).collect();
     order.sort_by_key(|row| keys.get(*row));
@@ -74,8 +73,8 @@ struct Settings {
     compression: SpillCompression,
 }
 
-/// Sorts batches on several threads, and holds the result against the oracle. Returns how many
-/// bytes were spilled.
+/// Sorts batches with several threads, and compares the result with the oracle. Returns the bytes
+/// that were spilled.
 fn check(schema: &SchemaRef, batches: &[RecordBatch], settings: &Settings, context: &str) -> u64 {
     let context = &format!("{context}, {settings:?}");
     let rows = concat_batches(schema, batches).unwrap();
@@ -95,7 +94,7 @@ fn check(schema: &SchemaRef, batches: &[RecordBatch], settings: &Settings, conte
     let unsorted = objects(&dray_schema, &batches);
 
     let folder = tempfile::tempdir().unwrap();
-    let budget = Budget::new(settings.memory_bytes);
+    let budget = FixedBudget::new(settings.memory_bytes);
     let options = Options {
         spill_folder: Some(folder.path().into()),
         page_bytes: settings.page_bytes,
@@ -140,7 +139,7 @@ fn check(schema: &SchemaRef, batches: &[RecordBatch], settings: &Settings, conte
     for (i, (found, row)) in found.iter().zip(&order).enumerate() {
         assert_eq!(*found, unsorted[*row], "row {i}, of the input {row}, {context}");
     }
-    assert_eq!(budget.taken(), 0, "{context}");
+    assert_eq!(budget.reserved(), 0, "{context}");
     assert!(budget.peak() <= budget.bytes_max(), "{context}");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "{context}");
     progress.spilled_bytes()
@@ -183,8 +182,8 @@ fn settings(random: &mut Random, columns: usize) -> Settings {
 fn random_rows() {
     for_seeds(200, |seed| {
         let mut random = Random::new(seed);
-        // Tables are sorted as they came, as long as there is memory; of types that are nested
-        // there is one in every second schema.
+        // Flat schemas, whose batches are kept as they came, alternate with nested ones, whose rows
+        // become objects.
         let depth = random.pick(&[0, 4]);
         let fields: Vec<Field> =
             (0..1 + random.below(4)).map(|i| random.field(&format!("c{i}"), depth)).collect();
@@ -196,8 +195,7 @@ fn random_rows() {
     });
 }
 
-/// Strings that share long beginnings, empty ones, the bytes that are escaped, and few or many
-/// different ones.
+/// Strings with long common prefixes, empty strings, and bytes that are escaped.
 fn text(random: &mut Random) -> Vec<u8> {
     let beginning = random.pick(&[0, 0, 3, 8, 20, 300]);
     let mut text = vec![b'x'; beginning];
@@ -276,13 +274,13 @@ fn the_least_memory_suffices_in_several_passes() {
     let batches: Vec<RecordBatch> = (0..60).map(|i| rows.slice(i * 1000, 1000)).collect();
     let spilled = check(&schema, &batches, &plain_settings(64 << 10), "");
     assert!(spilled > 60_000 * 24, "{spilled}");
-    let packed = Settings { compression: SpillCompression::Lz4, ..plain_settings(64 << 10) };
-    assert!(check(&schema, &batches, &packed, "") < spilled / 4 * 3);
+    let compressed = Settings { compression: SpillCompression::Lz4, ..plain_settings(64 << 10) };
+    assert!(check(&schema, &batches, &compressed, "") < spilled / 4 * 3);
     assert_eq!(check(&schema, &batches, &plain_settings(64 << 20), ""), 0);
 }
 
 #[test]
-fn threads_that_merge_runs_to_longer_ones() {
+fn threads_merge_runs_into_longer_ones() {
     let mut random = Random::new(5);
     let (schema, rows) = numbers((0..200_000).map(|_| random.below(50_000) as i64));
     let batches: Vec<RecordBatch> = (0..200).map(|i| rows.slice(i * 1000, 1000)).collect();
@@ -317,7 +315,7 @@ fn runs_up_and_down_and_equal_rows() {
 }
 
 #[test]
-fn keys_with_a_common_beginning_longer_than_an_entry_can_say() {
+fn keys_with_a_common_prefix_too_long_for_an_entry() {
     let schema = Arc::new(Schema::new(vec![Field::new("s", arrow_schema::DataType::Utf8, false)]));
     let long = |end: usize| format!("{}{end:03}", "long ".repeat(120_000));
     let column: ArrayRef = Arc::new(StringArray::from_iter_values([3, 1, 2, 1, 0, 2].map(long)));
@@ -327,8 +325,7 @@ fn keys_with_a_common_beginning_longer_than_an_entry_can_say() {
     check(&schema, &batches, &Settings { threads: 1, ..plain_settings(24 << 20) }, "");
 }
 
-/// Rows of which most are larger than a page, between others, in order of a number or of
-/// themselves.
+/// Most rows are larger than a page. They are sorted by a number, and by their own text.
 #[test]
 fn very_wide_rows_are_written_once() {
     let schema = Arc::new(Schema::new(vec![
@@ -352,8 +349,8 @@ fn very_wide_rows_are_written_once() {
     let text = |batch: &RecordBatch| batch.column(1).as_string::<i32>().value_data().len() as u64;
     let bytes: u64 = batches.iter().map(text).sum();
     for threads in [1, 3] {
-        // Runs of a megabyte, which are merged two at a time, or all at once. The rows between are
-        // written each time.
+        // Runs of a megabyte are merged two at a time, or all at once. Only the small rows are
+        // written by each merge.
         for fan_in_max in [2, 256] {
             let settings = Settings {
                 threads,
@@ -363,13 +360,13 @@ fn very_wide_rows_are_written_once() {
             };
             let spilled = check(&schema, &batches, &settings, "");
             assert!(spilled > bytes && spilled < bytes * 3, "{spilled} of {bytes}, {settings:?}");
-            let packed = check(
+            let compressed = check(
                 &schema,
                 &batches,
                 &Settings { compression: SpillCompression::Lz4, ..settings },
                 "",
             );
-            assert!(packed < bytes / 8, "{packed} of {bytes}");
+            assert!(compressed < bytes / 8, "{compressed} of {bytes}");
         }
         let by = vec![SortColumn { column: 1, descending: true, nulls_first: false }];
         check(
@@ -382,7 +379,7 @@ fn very_wide_rows_are_written_once() {
 }
 
 #[test]
-fn few_rows_that_are_kept_need_no_disk() {
+fn small_results_need_no_disk() {
     let mut random = Random::new(2);
     let (schema, rows) = numbers((0..60_000).map(|_| random.below(50) as i64));
     let batches: Vec<RecordBatch> = (0..60).map(|i| rows.slice(i * 1000, 1000)).collect();
@@ -395,14 +392,14 @@ fn few_rows_that_are_kept_need_no_disk() {
 }
 
 #[test]
-fn rows_behind_as_many_as_are_wanted_are_not_spilled() {
+fn rows_beyond_the_limit_are_not_spilled() {
     let mut random = Random::new(3);
     let (schema, rows) = numbers((0..120_000).map(|_| random.next() as i64));
     let batches: Vec<RecordBatch> = (0..120).map(|i| rows.slice(i * 1000, 1000)).collect();
     for threads in [1, 3] {
         let settings = Settings { threads, ..plain_settings(400 << 10) };
         let all = check(&schema, &batches, &settings, "");
-        // More than there is memory for.
+        // More rows than the budget holds.
         let limit = Settings { limit: Some(20_000), ..settings };
         let limited = check(&schema, &batches, &limit, "");
         assert!(limited > 0 && limited < all / 4 * 3, "{limited} of {all}");
@@ -410,7 +407,7 @@ fn rows_behind_as_many_as_are_wanted_are_not_spilled() {
 }
 
 #[test]
-fn rows_in_order_that_share_keys_where_runs_end() {
+fn sorted_rows_whose_runs_share_keys() {
     for (beginning, repeated) in [(0, 1), (0, 700), (24, 1), (24, 5000), (60, 1), (60, 700)] {
         let schema = Arc::new(Schema::new(vec![
             Field::new("s", arrow_schema::DataType::Utf8, false),
@@ -441,9 +438,9 @@ fn no_rows() {
 }
 
 #[test]
-fn batch_numbers_rise() {
+fn batch_numbers_ascend() {
     let (schema, rows) = numbers(0..10);
-    let options = Options::new(plain_settings(0).by, Budget::new(1 << 20));
+    let options = Options::new(plain_settings(0).by, FixedBudget::new(1 << 20));
     let sorter = Sorter::new(schema_from_arrow(&schema).unwrap(), options).unwrap();
     let rows = batch_from_arrow(&rows).unwrap();
     let mut writer = sorter.writer();

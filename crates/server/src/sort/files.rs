@@ -14,7 +14,7 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::{DataFrame, SessionContext};
-use dray_sort::{By, Distinct, SortColumn};
+use dray_sort::{Distinct, OrderBy, SortColumn};
 use dray_wire::ErrorKind;
 use futures::StreamExt;
 
@@ -32,7 +32,7 @@ pub struct FileSort {
     /// Files, or folders of files of one kind. All must have the same columns.
     pub inputs: Vec<PathBuf>,
     /// The columns to sort by, most significant first. If empty, all columns.
-    pub by: Vec<By>,
+    pub by: Vec<OrderBy>,
     /// Which rows count as duplicates and are dropped.
     pub distinct: Distinct,
     /// Maximum rows to return; None is unlimited.
@@ -191,7 +191,7 @@ impl FileSort {
         let by = self
             .by
             .iter()
-            .map(|by| by.find(names()))
+            .map(|by| by.resolve(names()))
             .collect::<Result<Vec<_>, _>>()
             .map_err(SortError::Usage)?;
         let all = (0..schema.fields().len()).map(|column| SortColumn {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use datafusion::execution::memory_pool::{
     MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
 };
-use dray_sort::Memory;
+use dray_sort::MemoryBudget;
 
 /// A sort's reservation in the pool.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl PoolMemory {
     }
 }
 
-impl Memory for PoolMemory {
+impl MemoryBudget for PoolMemory {
     fn try_reserve(&self, bytes: usize) -> bool {
         self.reservation.try_grow(bytes).is_ok()
     }

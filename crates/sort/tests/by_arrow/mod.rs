@@ -1,4 +1,4 @@
-//! Arrow's own comparison of rows: what sorted rows and keys are held against.
+//! Arrow's own comparison of rows: the oracle for sorted rows and keys.
 
 use std::cmp::Ordering;
 
@@ -7,7 +7,7 @@ use arrow_ord::ord::make_comparator;
 use arrow_schema::SortOptions;
 use dray_sort::SortColumn;
 
-/// Compares two rows of a batch, by their numbers.
+/// Compares two rows of a batch, given by their numbers.
 pub fn comparator(rows: &RecordBatch, by: &[SortColumn]) -> impl Fn(usize, usize) -> Ordering {
     let of_column = |by: &SortColumn| {
         let column = rows.column(by.column);

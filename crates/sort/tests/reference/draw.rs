@@ -1,5 +1,5 @@
-//! What a case is made of: choices and values out of a seed, or choices out of a fuzzer's bytes as
-//! long as these last.
+//! Random choices and values of a case. Choices come from a fuzzer's bytes as long as these last;
+//! all else comes from a seed.
 
 /// A stream of choices and of random numbers.
 pub struct Draw<'a> {
@@ -21,17 +21,17 @@ impl<'a> Draw<'a> {
         bits ^ (bits >> 31)
     }
 
-    /// A random number below `end`, or 0.
+    /// A random number below `end`; 0 if that is 0.
     pub fn below(&mut self, end: usize) -> usize {
         ((u128::from(self.next()) * end as u128) >> 64) as usize
     }
 
-    /// Of the interval from 0 to 1.
+    /// A random number from 0 to 1.
     pub fn fraction(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// A choice below `end`, at most 256: the next byte's, if there is one.
+    /// A choice below `end`, which is at most 256: the next byte of the fuzzer, or random.
     pub fn choose(&mut self, end: usize) -> usize {
         match self.choices.split_first() {
             Some((byte, rest)) => {
@@ -47,19 +47,19 @@ impl<'a> Draw<'a> {
     }
 }
 
-/// How the values of a column lie.
+/// The distribution of the values of a column.
 #[derive(Debug, Clone)]
 pub enum Shape {
     Uniform,
-    /// Around 0, with this deviation.
+    /// Around 0, with this standard deviation.
     Normal(f64),
-    /// The first of so many are the most frequent; scattered over all numbers or not.
+    /// Ranks below this, the least being the most frequent; scattered over all numbers or not.
     Zipf(f64, bool),
     Few(Vec<[u8; WIDE]>),
     Rising(i128),
     Falling(i128),
     Sawtooth(i128),
-    /// All bytes are the same but so many from one on, which have so many values.
+    /// All bytes are those of `base`, except `len` from `start` on, which have `values` values.
     Window {
         base: [u8; WIDE],
         start: usize,
@@ -68,11 +68,11 @@ pub enum Shape {
     },
 }
 
-/// The widest number.
+/// The bytes of the widest number.
 pub const WIDE: usize = 48;
 
 impl Shape {
-    /// Of numbers of so many bytes.
+    /// A distribution of numbers of `width` bytes.
     pub fn draw(draw: &mut Draw<'_>, width: usize) -> Self {
         let few =
             |draw: &mut Draw<'_>, count: usize| Self::Few((0..count).map(|_| wide(draw)).collect());
@@ -97,7 +97,7 @@ impl Shape {
         }
     }
 
-    /// The bytes of a number of this width, the most significant first.
+    /// A number of `width` bytes, the most significant first.
     pub fn bytes(&self, draw: &mut Draw<'_>, width: usize, (row, rows): (usize, usize)) -> Vec<u8> {
         let number = |number: i128| {
             let mut bytes = [if number < 0 { 0xFF } else { 0 }; WIDE];
@@ -141,17 +141,18 @@ fn wide(draw: &mut Draw<'_>) -> [u8; WIDE] {
     bytes
 }
 
-/// How strings lie: beginnings that they share, and what comes behind.
+/// The distribution of strings: a shared prefix, and a tail.
 #[derive(Debug, Clone)]
 pub struct Texts {
-    beginnings: Vec<String>,
-    /// Behind them, letters of an alphabet: always as many, or up to so many.
+    prefixes: Vec<String>,
+    /// The letters of the tail.
     alphabet: &'static [char],
     tail_max: usize,
+    /// Whether the tail always has `tail_max` letters, or at most.
     is_fixed: bool,
-    /// Or the number of the row.
+    /// Whether the tail is the number of the row.
     numbered: bool,
-    /// Now and then, one that was there before.
+    /// Earlier strings, some of which are repeated.
     known: Vec<String>,
     repeats: f64,
 }
@@ -166,18 +167,18 @@ impl Texts {
         ]);
         let shared = draw.choose(41);
         let first: String = (0..shared).map(|_| alphabet[draw.below(alphabet.len())]).collect();
-        let mut beginnings = vec![first.clone()];
+        let mut prefixes = vec![first.clone()];
         for _ in 0..draw.choose(3) {
-            // The same up to somewhere.
+            // It begins as the first one does.
             let same = draw.choose(shared + 1);
             let other = first
                 .chars()
                 .take(same)
                 .chain((same..shared).map(|_| alphabet[draw.below(alphabet.len())]));
-            beginnings.push(other.collect());
+            prefixes.push(other.collect());
         }
         Self {
-            beginnings,
+            prefixes,
             alphabet,
             tail_max: draw.pick(&[0, 1, 2, 3, 5, 9, 20, 60]),
             is_fixed: draw.choose(3) == 0,
@@ -191,7 +192,7 @@ impl Texts {
         if !self.known.is_empty() && draw.fraction() < self.repeats {
             return self.known[draw.below(self.known.len())].clone();
         }
-        let mut text = self.beginnings[draw.below(self.beginnings.len())].clone();
+        let mut text = self.prefixes[draw.below(self.prefixes.len())].clone();
         if self.numbered {
             text.push_str(&format!("{row:07}"));
         } else {

@@ -1,9 +1,9 @@
-//! Sorts held against a stable sort of the values themselves, which knows nothing of sort keys:
-//! random columns to sort by and others, of every type and width, whose values lie as real ones do;
-//! and random settings. The same from a seed, and from a fuzzer's bytes.
+//! Compares sorts with a stable sort of the values themselves, which does not use sort keys. Cases
+//! have random columns of every type and width, with realistic distributions, and random settings.
+//! They are drawn from a seed or from a fuzzer's bytes.
 //!
-//! Each row has its number in a column of its own, so that order, stability and the rows that come
-//! out are held against the reference at once.
+//! A column has the number of each row, so that one comparison checks order, stability and
+//! completeness.
 
 #![allow(dead_code, reason = "a fuzz target needs other parts than a test")]
 
@@ -17,7 +17,7 @@ use std::sync::atomic::{self, AtomicUsize};
 
 use dray_format::{Batch, Field, Schema, Type, Unit};
 use dray_sort::{
-    Budget, Distinct, Error, Options, Progress, Result, SortColumn, Sorted, Sorter,
+    Distinct, Error, FixedBudget, Options, Progress, Result, SortColumn, Sorted, Sorter,
     SpillCompression,
 };
 
@@ -26,7 +26,7 @@ use values::{Rule, Value, column, from_bytes, value_at};
 
 pub use draw::Draw;
 
-/// How large cases may be.
+/// The largest cases.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     pub rows: usize,
@@ -34,16 +34,16 @@ pub struct Limits {
     pub memory_bytes: usize,
 }
 
-/// What a sort has done with a case.
+/// The outcome of a sort.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     InMemory,
     Spilled,
-    /// For want of memory, of which there was very little.
+    /// The budget was too small, as very small ones may be.
     Refused,
 }
 
-/// Rows, and how they are to be sorted.
+/// Rows, and the settings of their sort.
 pub struct Case {
     schema: Schema,
     rows: Vec<Vec<Value>>,
@@ -67,25 +67,25 @@ impl Case {
         let distinct =
             draw.pick(&[Distinct::No, Distinct::No, Distinct::No, Distinct::Keys, Distinct::Rows]);
         let count = draw.pick(&[0, 1, 2, 3, 12, 60, 300, 300, 1500, 1500, 4000]).min(limits.rows);
-        let mut columns: Vec<Plan> = Vec::new();
+        let mut columns: Vec<ColumnPlan> = Vec::new();
         let keys = draw.pick(&[1, 2, 2, 2, 3, 3, 4, 6]);
-        // Now and then numbers alone, whose keys have one width and are sorted by the bytes that
-        // vary.
+        // Types of fixed width are frequent: their keys have fixed width, and are sorted by varying
+        // bytes.
         let kinds = draw.pick(&[FIXED, FIXED, ALL]);
         for number in 0..keys {
-            columns.push(Plan::draw(draw, &format!("k{number}"), kinds, 2));
+            columns.push(ColumnPlan::draw(draw, &format!("k{number}"), kinds, 2));
         }
         let others = draw.choose(3);
         (0..others)
-            .for_each(|number| columns.push(Plan::draw(draw, &format!("v{number}"), ALL, 2)));
+            .for_each(|number| columns.push(ColumnPlan::draw(draw, &format!("v{number}"), ALL, 2)));
         let memory_bytes = draw
             .pick(&[64 << 10, 64 << 10, 100 << 10, 300 << 10, 1 << 20, 64 << 20])
             .min(limits.memory_bytes);
         if memory_bytes >= 1 << 20 && draw.choose(4) == 0 {
-            columns.push(Plan::large());
+            columns.push(ColumnPlan::large());
         }
         if distinct != Distinct::Rows {
-            columns.push(Plan::number());
+            columns.push(ColumnPlan::number());
         }
         let mut by: Vec<SortColumn> = Vec::new();
         for column in 0..keys {
@@ -95,7 +95,7 @@ impl Case {
                 nulls_first: draw.choose(2) == 0,
             });
         }
-        let is_large = columns.iter().any(|column| matches!(column.values, Lie::Large));
+        let is_large = columns.iter().any(|column| matches!(column.values, Distribution::Large));
         let count = if is_large { count.min(300) } else { count };
         let rows = (0..count)
             .map(|row| columns.iter_mut().map(|column| column.value(draw, (row, count))).collect());
@@ -143,7 +143,7 @@ impl Case {
             };
             let columns = self.schema.fields.iter().enumerate().map(of_field).collect();
             let batch = Batch { rows: rows.len(), columns };
-            // A part of a batch, by its slice.
+            // Some batches are slices of another one.
             let half = if rows.len() > 1 && draw.below(4) == 0 { rows.len() / 2 } else { 0 };
             batches.extend((half > 0).then(|| batch.slice(0, half)));
             batches.push(batch.slice(half, rows.len() - half));
@@ -152,7 +152,7 @@ impl Case {
         batches
     }
 
-    /// The numbers of the rows that are wanted, in the order in which they are.
+    /// The numbers of the rows of the result, in order.
     fn expected(&self) -> Vec<usize> {
         let mut by = self.by.clone();
         if self.distinct == Distinct::Rows {
@@ -183,9 +183,9 @@ impl Case {
         order
     }
 
-    /// Sorts, and panics with `context` if what comes is not what is expected.
+    /// Sorts, and panics with `context` if the result is not the expected one.
     pub fn check(&self, folder: &Path, context: &str) -> Outcome {
-        let budget = Budget::new(self.memory_bytes);
+        let budget = FixedBudget::new(self.memory_bytes);
         let options = Options {
             spill_folder: Some(folder.into()),
             page_bytes: self.page_bytes,
@@ -204,7 +204,7 @@ impl Case {
             Err(Error::Memory { .. }) if self.memory_bytes < 1 << 20 => Outcome::Refused,
             Err(error) => panic!("{error}, {context}, {self}"),
         };
-        assert_eq!(budget.taken(), 0, "{context}, {self}");
+        assert_eq!(budget.reserved(), 0, "{context}, {self}");
         outcome
     }
 
@@ -243,7 +243,8 @@ impl Case {
                     let expected_value = &self.rows[*expected][column];
                     assert!(
                         found == *expected_value,
-                        "row {i} should be row {expected} of the input, its column {} {expected_value:?}, found {found:?}, {context}, {self}",
+                        "row {i} should be row {expected} of the input, its column {} \
+                         {expected_value:?}, found {found:?}, {context}, {self}",
                         field.name
                     );
                 }
@@ -267,7 +268,8 @@ impl std::fmt::Display for Case {
         }
         write!(
             out,
-            "{} rows in {} batches by {columns}{:?}, limit {:?}, {} writers, {} mergers, {} bytes, pages of {:?}, fan-in {}, batches of {}, {:?}",
+            "{} rows in {} batches by {columns}{:?}, limit {:?}, {} writers, {} mergers, \
+             {} bytes, pages of {:?}, fan-in {}, batches of {}, {:?}",
             self.rows.len(),
             self.batches.len(),
             self.distinct,
@@ -283,33 +285,33 @@ impl std::fmt::Display for Case {
     }
 }
 
-/// Kinds of types: those of a fixed width, strings and what is nested.
+/// The number of kinds of types: of those with fixed width, which come first, and of all.
 const FIXED: usize = 27;
 const ALL: usize = 37;
 
-/// A column before it has values.
-struct Plan {
+/// A column that values are drawn for.
+struct ColumnPlan {
     field: Field,
-    missing: f64,
-    values: Lie,
+    null_fraction: f64,
+    values: Distribution,
 }
 
-/// How values lie.
-enum Lie {
+/// The distribution of values.
+enum Distribution {
     Null,
     Boolean(f64),
     Fixed(Shape),
     Floats(Shape),
     Texts(Texts),
     Bytes(Texts),
-    Lists(Box<Plan>, usize),
-    FixedLists(Box<Plan>, usize),
-    Structs(Vec<Plan>),
+    Lists(Box<ColumnPlan>, usize),
+    FixedLists(Box<ColumnPlan>, usize),
+    Structs(Vec<ColumnPlan>),
     Number,
     Large,
 }
 
-impl Plan {
+impl ColumnPlan {
     fn draw(draw: &mut Draw<'_>, name: &str, kinds: usize, depth: usize) -> Self {
         let data_type =
             data_type(draw, if depth == 0 { kinds.min(FIXED + 4) } else { kinds }, depth);
@@ -318,7 +320,7 @@ impl Plan {
     }
 
     fn of(draw: &mut Draw<'_>, name: &str, data_type: Type, nullable: bool, depth: usize) -> Self {
-        let missing = if nullable { draw.pick(&[0.0, 0.01, 0.3, 0.9, 1.0]) } else { 0.0 };
+        let null_fraction = if nullable { draw.pick(&[0.0, 0.01, 0.3, 0.9, 1.0]) } else { 0.0 };
         let child = |draw: &mut Draw<'_>, field: &Field| {
             Self::of(
                 draw,
@@ -329,63 +331,71 @@ impl Plan {
             )
         };
         let values = match &data_type {
-            Type::Null => Lie::Null,
-            Type::Boolean => Lie::Boolean(draw.pick(&[0.0, 0.5, 1.0])),
-            Type::Utf8 => Lie::Texts(Texts::draw(draw)),
-            Type::Binary => Lie::Bytes(Texts::draw(draw)),
-            Type::List(item) => Lie::Lists(Box::new(child(draw, item)), draw.choose(4)),
+            Type::Null => Distribution::Null,
+            Type::Boolean => Distribution::Boolean(draw.pick(&[0.0, 0.5, 1.0])),
+            Type::Utf8 => Distribution::Texts(Texts::draw(draw)),
+            Type::Binary => Distribution::Bytes(Texts::draw(draw)),
+            Type::List(item) => Distribution::Lists(Box::new(child(draw, item)), draw.choose(4)),
             Type::FixedList { size, item } => {
-                Lie::FixedLists(Box::new(child(draw, item)), *size as usize)
+                Distribution::FixedLists(Box::new(child(draw, item)), *size as usize)
             }
             Type::Struct(fields) => {
-                Lie::Structs(fields.iter().map(|field| child(draw, field)).collect())
+                Distribution::Structs(fields.iter().map(|field| child(draw, field)).collect())
             }
             Type::Map { key, value, .. } => {
                 let pair = Type::Struct(vec![(**key).clone(), (**value).clone()]);
                 let pair = Self::of(draw, "entries", pair, false, depth);
-                Lie::Lists(Box::new(pair), draw.choose(3))
+                Distribution::Lists(Box::new(pair), draw.choose(3))
             }
             Type::Dictionary { value, .. } => {
                 let few = Shape::draw(draw, value.width().unwrap());
                 match few {
-                    few @ Shape::Few(_) => Lie::Fixed(few),
-                    _ => Lie::Fixed(Shape::Sawtooth(5)),
+                    few @ Shape::Few(_) => Distribution::Fixed(few),
+                    _ => Distribution::Fixed(Shape::Sawtooth(5)),
                 }
             }
             Type::Float32 | Type::Float64 if draw.choose(2) == 0 => {
-                Lie::Floats(Shape::draw(draw, 8))
+                Distribution::Floats(Shape::draw(draw, 8))
             }
-            fixed => Lie::Fixed(Shape::draw(draw, fixed.width().unwrap())),
+            fixed => Distribution::Fixed(Shape::draw(draw, fixed.width().unwrap())),
         };
-        Self { field: field(name, data_type, nullable), missing, values }
+        Self { field: field(name, data_type, nullable), null_fraction, values }
     }
 
-    /// The number of the row.
+    /// A column of the numbers of rows.
     fn number() -> Self {
-        Self { field: field("row", Type::Int64, false), missing: 0.0, values: Lie::Number }
+        Self {
+            field: field("row", Type::Int64, false),
+            null_fraction: 0.0,
+            values: Distribution::Number,
+        }
     }
 
-    /// Values of which some fit no page.
+    /// A column with values that fit in no page.
     fn large() -> Self {
-        Self { field: field("large", Type::Binary, false), missing: 0.0, values: Lie::Large }
+        Self {
+            field: field("large", Type::Binary, false),
+            null_fraction: 0.0,
+            values: Distribution::Large,
+        }
     }
 
     fn value(&mut self, draw: &mut Draw<'_>, (row, rows): (usize, usize)) -> Value {
-        if draw.fraction() < self.missing {
-            return Value::Missing;
+        if draw.fraction() < self.null_fraction {
+            return Value::Null;
         }
         let mut data_type = &self.field.data_type;
         if let Type::Dictionary { value, .. } = data_type {
             data_type = value;
         }
         match &mut self.values {
-            Lie::Null => Value::Missing,
-            Lie::Boolean(density) => Value::Bool(draw.fraction() < *density),
-            Lie::Fixed(shape) => {
+            Distribution::Null => Value::Null,
+            Distribution::Boolean(density) => Value::Bool(draw.fraction() < *density),
+            Distribution::Fixed(shape) => {
                 let width = data_type.width().unwrap();
                 from_bytes(data_type, &shape.bytes(draw, width, (row, rows)))
             }
-            Lie::Floats(shape) => {
+            Distribution::Floats(shape) => {
                 let few = [
                     0.0,
                     -0.0,
@@ -408,23 +418,23 @@ impl Plan {
                     _ => Value::Double(float.to_bits()),
                 }
             }
-            Lie::Texts(texts) => Value::Bytes(texts.text(draw, row).into_bytes()),
-            // Bytes that are no text: each character's last one.
-            Lie::Bytes(texts) => Value::Bytes(
+            Distribution::Texts(texts) => Value::Bytes(texts.text(draw, row).into_bytes()),
+            // The last byte of each character, which is no valid text.
+            Distribution::Bytes(texts) => Value::Bytes(
                 texts.text(draw, row).chars().map(|letter| letter as u32 as u8).collect(),
             ),
-            Lie::Lists(item, count_max) => {
+            Distribution::Lists(item, count_max) => {
                 let count = draw.below(*count_max + 1);
                 Value::List((0..count).map(|_| item.value(draw, (row, rows))).collect())
             }
-            Lie::FixedLists(item, size) => {
+            Distribution::FixedLists(item, size) => {
                 Value::List((0..*size).map(|_| item.value(draw, (row, rows))).collect())
             }
-            Lie::Structs(fields) => Value::Struct(
+            Distribution::Structs(fields) => Value::Struct(
                 fields.iter_mut().map(|field| field.value(draw, (row, rows))).collect(),
             ),
-            Lie::Number => Value::Int(row as i128),
-            Lie::Large => {
+            Distribution::Number => Value::Int(row as i128),
+            Distribution::Large => {
                 let bytes = [0, 10, 3000, 5000, 9000][draw.below(5)];
                 Value::Bytes(vec![row as u8; bytes])
             }
@@ -438,10 +448,10 @@ fn field(name: &str, data_type: Type, nullable: bool) -> Field {
 
 fn data_type(draw: &mut Draw<'_>, kinds: usize, depth: usize) -> Type {
     let units = [Unit::Second, Unit::Millisecond, Unit::Microsecond, Unit::Nanosecond];
-    let item = |draw: &mut Draw<'_>, name: &str, may_miss: bool| {
+    let item = |draw: &mut Draw<'_>, name: &str, may_be_null: bool| {
         let data_type =
             data_type(draw, if depth > 1 { ALL } else { FIXED + 4 }, depth.saturating_sub(1));
-        Box::new(field(name, data_type, may_miss && draw.choose(2) == 0))
+        Box::new(field(name, data_type, may_be_null && draw.choose(2) == 0))
     };
     match draw.choose(kinds) {
         0 => Type::Boolean,

@@ -1,5 +1,4 @@
-//! Values by themselves, how they compare, and columns of them and back. Nothing here knows of sort
-//! keys.
+//! Values, their comparison, and their conversion to columns and back, all without sort keys.
 
 use std::cmp::Ordering;
 
@@ -7,13 +6,13 @@ use dray_format::{Bitmap, Column, Field, Type, Values};
 
 use super::draw::Draw;
 
-/// A value of any type. Floats are bits, of which equal values may have others.
+/// A value of any type. Floats are their bits, since different bits may be equal.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    Missing,
+    Null,
     Bool(bool),
     Int(i128),
-    /// The upper and the lower half.
+    /// The upper and the lower half of 256 bits.
     Wide(i128, u128),
     Half(u16),
     Single(u32),
@@ -25,32 +24,32 @@ pub enum Value {
     Struct(Vec<Value>),
 }
 
-/// Where a value comes.
+/// The order of values.
 #[derive(Debug, Clone, Copy)]
 pub struct Rule {
     pub descending: bool,
     pub nulls_first: bool,
-    /// Whether zeros are the same, and NaNs.
+    /// Whether all zeros are equal, and all NaNs.
     pub is_distinct: bool,
 }
 
 impl Rule {
-    /// Missing values are where they are wanted, at every level; all else is turned around.
+    /// Compares two values. The direction applies at every level, except to the place of nulls.
     pub fn compare(self, a: &Value, b: &Value) -> Ordering {
-        let missing = if self.nulls_first { Ordering::Less } else { Ordering::Greater };
-        let turned = |order: Ordering| if self.descending { order.reverse() } else { order };
+        let null = if self.nulls_first { Ordering::Less } else { Ordering::Greater };
+        let directed = |order: Ordering| if self.descending { order.reverse() } else { order };
         match (a, b) {
-            (Value::Missing, Value::Missing) => Ordering::Equal,
-            (Value::Missing, _) => missing,
-            (_, Value::Missing) => missing.reverse(),
+            (Value::Null, Value::Null) => Ordering::Equal,
+            (Value::Null, _) => null,
+            (_, Value::Null) => null.reverse(),
             (Value::List(a), Value::List(b)) | (Value::Struct(a), Value::Struct(b)) => {
                 let items = a.iter().zip(b).map(|(a, b)| self.compare(a, b));
                 items
                     .into_iter()
                     .find(|order| order.is_ne())
-                    .unwrap_or_else(|| turned(a.len().cmp(&b.len())))
+                    .unwrap_or_else(|| directed(a.len().cmp(&b.len())))
             }
-            (a, b) => turned(self.compare_plain(a, b)),
+            (a, b) => directed(self.compare_plain(a, b)),
         }
     }
 
@@ -84,7 +83,7 @@ impl Rule {
         }
     }
 
-    /// One zero and one NaN for all.
+    /// If zeros and NaNs are equal, replaces them by one zero and one NaN.
     fn one(self, bits: u16, infinity: u16) -> u16 {
         match bits & 0x7FFF {
             0 if self.is_distinct => 0,
@@ -94,14 +93,14 @@ impl Rule {
     }
 }
 
-/// A float of 16 bits in total order: its magnitude, turned around below zero.
+/// An integer with the order of a float of 16 bits: the magnitude, inverted for negative ones.
 fn half(bits: u16) -> i32 {
     let magnitude = i32::from(bits & 0x7FFF);
     if bits & 0x8000 == 0 { magnitude } else { -1 - magnitude }
 }
 
-/// The widths of the numbers of which an interval consists.
-pub fn parts(data_type: &Type) -> &'static [usize] {
+/// The widths of the numbers of an interval.
+pub fn interval_widths(data_type: &Type) -> &'static [usize] {
     match data_type {
         Type::IntervalDayTime => &[4, 4],
         Type::IntervalMonthDayNano => &[4, 4, 8],
@@ -109,8 +108,7 @@ pub fn parts(data_type: &Type) -> &'static [usize] {
     }
 }
 
-/// The value of a fixed width that is these bytes, the most significant one first, or before it
-/// that of another number.
+/// The value of a type of fixed width, from bytes of which the most significant comes first.
 pub fn from_bytes(data_type: &Type, bytes: &[u8]) -> Value {
     let unsigned =
         |bytes: &[u8]| bytes.iter().fold(0u128, |number, byte| number << 8 | u128::from(*byte));
@@ -134,13 +132,13 @@ pub fn from_bytes(data_type: &Type, bytes: &[u8]) -> Value {
                 rest = others;
                 signed(number) as i64
             };
-            Value::Numbers(parts(data_type).iter().map(number).collect())
+            Value::Numbers(interval_widths(data_type).iter().map(number).collect())
         }
         _ => Value::Int(signed(bytes)),
     }
 }
 
-/// The bytes of a value of a fixed width as a column has them.
+/// The bytes of a value of fixed width in a column.
 fn column_bytes(data_type: &Type, value: &Value, width: usize) -> Vec<u8> {
     match value {
         Value::Int(number) => number.to_le_bytes()[..width].to_vec(),
@@ -149,7 +147,7 @@ fn column_bytes(data_type: &Type, value: &Value, width: usize) -> Vec<u8> {
         Value::Single(bits) => bits.to_le_bytes().to_vec(),
         Value::Double(bits) => bits.to_le_bytes().to_vec(),
         Value::Numbers(numbers) => {
-            let with_widths = numbers.iter().zip(parts(data_type));
+            let with_widths = numbers.iter().zip(interval_widths(data_type));
             with_widths
                 .flat_map(|(number, width)| number.to_le_bytes()[..*width].to_vec())
                 .collect()
@@ -159,17 +157,16 @@ fn column_bytes(data_type: &Type, value: &Value, width: usize) -> Vec<u8> {
     }
 }
 
-/// A column of values. Under missing ones lies whatever comes.
+/// A column of values. Nulls have arbitrary bytes.
 pub fn column(draw: &mut Draw<'_>, field: &Field, values: &[&Value]) -> Column {
     let rows = values.len();
-    let is_missing = |value: &&Value| **value == Value::Missing;
+    let is_null = |value: &&Value| **value == Value::Null;
     let data_type = &field.data_type;
-    let any_missing = values.iter().any(is_missing);
-    let has_bits =
-        *data_type != Type::Null && (any_missing || field.nullable && draw.below(4) == 0);
+    let any_null = values.iter().any(is_null);
+    let has_bits = *data_type != Type::Null && (any_null || field.nullable && draw.below(4) == 0);
     let validity = has_bits.then(|| {
         let offset = draw.below(10);
-        let bits = values.iter().map(|value| !is_missing(value));
+        let bits = values.iter().map(|value| !is_null(value));
         bitmap(offset, bits)
     });
     let offsets = |lengths: &[usize]| {
@@ -221,12 +218,11 @@ pub fn column(draw: &mut Draw<'_>, field: &Field, values: &[&Value]) -> Column {
         Type::Struct(fields) => structs(draw, fields, values).values,
         Type::Dictionary { index, value, .. } => {
             let width = index.width().unwrap();
-            let mut entries: Vec<&Value> = vec![
-                values.iter().copied().find(|value| !is_missing(value)).unwrap_or(&Value::Missing),
-            ];
+            let mut entries: Vec<&Value> =
+                vec![values.iter().copied().find(|value| !is_null(value)).unwrap_or(&Value::Null)];
             let mut indexes = Vec::new();
             for value in values {
-                let known = if is_missing(value) {
+                let known = if is_null(value) {
                     Some(0)
                 } else {
                     entries.iter().position(|entry| entry == value)
@@ -256,7 +252,7 @@ pub fn column(draw: &mut Draw<'_>, field: &Field, values: &[&Value]) -> Column {
             let taken = if narrow { 8 } else { width };
             let garbage = [0xA5; super::draw::WIDE];
             let bytes = values.iter().flat_map(|value| match value {
-                Value::Missing => garbage[..taken].to_vec(),
+                Value::Null => garbage[..taken].to_vec(),
                 value => column_bytes(fixed, value, taken),
             });
             let bytes = bytes.collect::<Vec<u8>>().into();
@@ -270,7 +266,7 @@ pub fn column(draw: &mut Draw<'_>, field: &Field, values: &[&Value]) -> Column {
     Column { rows, validity, values }
 }
 
-/// The columns of structs, of which those within missing ones are missing or anything.
+/// A column of structs. Fields of nulls have arbitrary values.
 fn structs(draw: &mut Draw<'_>, fields: &[Field], values: &[&Value]) -> Column {
     let fillers: Vec<Value> = fields.iter().map(filler).collect();
     let child = |(i, field): (usize, &Field)| {
@@ -284,10 +280,10 @@ fn structs(draw: &mut Draw<'_>, fields: &[Field], values: &[&Value]) -> Column {
     Column { rows: values.len(), validity: None, values: Values::Struct(children) }
 }
 
-/// What lies under a missing value.
+/// The value of a field of a null struct.
 fn filler(field: &Field) -> Value {
     match &field.data_type {
-        _ if field.nullable => Value::Missing,
+        _ if field.nullable => Value::Null,
         Type::Boolean => Value::Bool(true),
         Type::Utf8 | Type::Binary => Value::Bytes(Vec::new()),
         Type::List(_) | Type::Map { .. } => Value::List(Vec::new()),
@@ -296,12 +292,12 @@ fn filler(field: &Field) -> Value {
         Type::Dictionary { value, .. } => {
             filler(&Field { data_type: (**value).clone(), ..field.clone() })
         }
-        Type::Null => Value::Missing,
+        Type::Null => Value::Null,
         fixed => from_bytes(fixed, &vec![0x5A; fixed.width().unwrap()]),
     }
 }
 
-/// Key and value of a map.
+/// The key and the value field of a map.
 fn fields(map: &Type) -> Vec<Field> {
     match map {
         Type::Map { key, value, .. } => vec![(**key).clone(), (**value).clone()],
@@ -326,7 +322,7 @@ fn bitmap(offset: usize, bits: impl Iterator<Item = bool>) -> Bitmap {
 /// The value of a row.
 pub fn value_at(data_type: &Type, column: &Column, row: usize) -> Value {
     if !column.is_valid(row) {
-        return Value::Missing;
+        return Value::Null;
     }
     let offset = |offsets: &[u8], i: usize| {
         u32::from_le_bytes(offsets[4 * i..][..4].try_into().unwrap()) as usize
@@ -361,17 +357,20 @@ pub fn value_at(data_type: &Type, column: &Column, row: usize) -> Value {
         }
         (fixed, Values::Fixed { width, bytes } | Values::Narrow { width, bytes }) => {
             let bytes = &bytes[row * width..][..*width];
-            let widths = if parts(fixed).is_empty() { &[*width][..] } else { parts(fixed) };
+            let widths = match interval_widths(fixed) {
+                [] => &[*width][..],
+                widths => widths,
+            };
             let mut rest = bytes;
-            let mut turned = Vec::new();
+            let mut reversed = Vec::new();
             for width in widths {
                 let (number, others) = rest.split_at(*width);
-                turned.extend(number.iter().rev());
+                reversed.extend(number.iter().rev());
                 rest = others;
             }
             match fixed {
                 Type::FixedBinary(_) => Value::Bytes(bytes.to_vec()),
-                fixed => from_bytes(fixed, &turned),
+                fixed => from_bytes(fixed, &reversed),
             }
         }
         (expected, found) => panic!("expected {expected:?}, found {found:?}"),

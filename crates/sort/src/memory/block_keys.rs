@@ -1,15 +1,11 @@
-//! Rows that lie together, and their keys: what pieces in memory and runs on disk are made of.
+//! The keys of the rows of a block, and binary search in sorted keys.
 
 use std::ops::Range;
-use std::sync::Arc;
-
-use dray_format::Batch;
-use dray_page::{Object, VerifiedPage};
 
 use crate::error::{Error, Result};
 use crate::key::Keys;
 
-/// How many of so many rows, which are sorted, have keys less than this one.
+/// How many of `rows` sorted rows have keys less than `key`.
 pub(crate) fn rows_before<'k>(
     rows: usize,
     key: &[u8],
@@ -24,78 +20,36 @@ pub(crate) fn rows_before<'k>(
     Ok(low)
 }
 
-/// Rows that lie together, and their keys.
-#[derive(Debug)]
-pub(crate) struct Block {
-    pub rows: BlockRows,
-    pub keys: BlockKeys,
-}
-
-/// How rows lie in memory.
-#[derive(Debug)]
-pub(crate) enum BlockRows {
-    /// One behind the other, as they are spilled.
-    Page(VerifiedPage),
-    /// As they came, with the bytes that each would have in a page.
-    Batch(Batch, Arc<[u32]>),
-}
-
-impl Block {
-    /// Rows, each with its key.
-    pub fn new(rows: BlockRows, keys: BlockKeys) -> Result<Self> {
-        let block = Self { rows, keys };
-        match (block.len(), block.keys.len()) {
-            (rows, keys) if rows == keys => Ok(block),
-            (rows, keys) => Err(Error::Internal(format!("a block of {rows} rows has {keys} keys"))),
-        }
-    }
-
-    pub fn len(&self) -> usize {
-        match &self.rows {
-            BlockRows::Page(page) => page.len(),
-            BlockRows::Batch(batch, _) => batch.rows,
-        }
-    }
-
-    pub fn is_kept(&self) -> bool {
-        matches!(self.rows, BlockRows::Batch(..))
-    }
-
-    /// A row as an object, if it is one.
-    #[inline]
-    pub fn object(&self, row: usize) -> Option<Object<'_>> {
-        match &self.rows {
-            BlockRows::Page(page) => page.object(row),
-            BlockRows::Batch(..) => None,
-        }
-    }
-}
-
-/// The keys of the rows of a block, less than 4 GiB.
+/// The keys of the rows of a block, together less than 4 GiB.
 #[derive(Debug)]
 pub(crate) struct BlockKeys {
     rows: usize,
     bytes: Vec<u8>,
-    places: Places,
+    bounds: KeyBounds,
 }
 
 #[derive(Debug)]
-enum Places {
-    Even(usize),
-    Ends(Vec<u32>),
+enum KeyBounds {
+    /// Keys of this many bytes each.
+    Fixed(usize),
+    /// Where each key ends.
+    Variable(Vec<u32>),
 }
 
 impl BlockKeys {
-    /// No keys yet, of one width or of many.
+    /// No keys yet. `width` is the bytes of every key; `None` if they differ in size.
     pub fn new(width: Option<usize>) -> Self {
         Self {
             rows: 0,
             bytes: Vec::new(),
-            places: width.map_or(Places::Ends(Vec::new()), Places::Even),
+            bounds: width.map_or(KeyBounds::Variable(Vec::new()), KeyBounds::Fixed),
         }
     }
 
-    /// Keys as they were written: their ends, if they have not one width, and their bytes.
+    /// Keys that were written as [`parts`](Self::parts).
+    ///
+    /// # Errors
+    /// [`Error::Internal`] if the parts don't make `rows` keys.
     pub fn from_parts(
         width: Option<usize>,
         rows: usize,
@@ -103,19 +57,22 @@ impl BlockKeys {
         bytes: Vec<u8>,
     ) -> Result<Self> {
         let ends = || ends.as_chunks::<4>().0.iter().map(|end| u32::from_le_bytes(*end)).collect();
-        let keys =
-            Self { rows, bytes, places: width.map_or_else(|| Places::Ends(ends()), Places::Even) };
-        let are_whole = match &keys.places {
-            Places::Even(width) => Some(keys.bytes.len()) == width.checked_mul(rows),
-            Places::Ends(ends) => {
+        let keys = Self {
+            rows,
+            bytes,
+            bounds: width.map_or_else(|| KeyBounds::Variable(ends()), KeyBounds::Fixed),
+        };
+        let are_complete = match &keys.bounds {
+            KeyBounds::Fixed(width) => Some(keys.bytes.len()) == width.checked_mul(rows),
+            KeyBounds::Variable(ends) => {
                 let end = ends.last().map_or(0, |end| *end as usize);
                 ends.len() == rows && ends.is_sorted() && end == keys.bytes.len()
             }
         };
-        if are_whole { Ok(keys) } else { Err(Error::missing("a key of a block")) }
+        if are_complete { Ok(keys) } else { Err(Error::missing("a key of a block")) }
     }
 
-    /// These keys, which have one width or many.
+    /// The keys of a batch; `width` as in [`new`](Self::new).
     pub fn from_keys(width: Option<usize>, keys: Keys) -> Result<Self> {
         let mut all = Self::new(width);
         all.extend(&keys, 0..keys.len())?;
@@ -123,7 +80,7 @@ impl BlockKeys {
         Ok(all)
     }
 
-    /// The bytes of the keys.
+    /// The bytes of all keys.
     pub fn bytes(&self) -> usize {
         self.bytes.len()
     }
@@ -132,21 +89,21 @@ impl BlockKeys {
         self.rows
     }
 
-    /// The key of a row, if there is one.
+    /// The key of a row; `None` if there is no such row.
     #[inline(always)]
     pub fn get(&self, row: usize) -> Option<&[u8]> {
-        let place = match &self.places {
-            Places::Even(width) => row * width..(row + 1) * width,
-            Places::Ends(ends) => {
+        let range = match &self.bounds {
+            KeyBounds::Fixed(width) => row * width..(row + 1) * width,
+            KeyBounds::Variable(ends) => {
                 let end = *ends.get(row)? as usize;
                 let start = if row == 0 { 0 } else { *ends.get(row - 1)? as usize };
                 start..end
             }
         };
-        self.bytes.get(place)
+        self.bytes.get(range)
     }
 
-    /// How many keys are less than this one, if they are sorted.
+    /// How many keys are less than `key`. The keys must be sorted.
     pub fn rows_before(&self, key: &[u8]) -> Result<usize> {
         rows_before(self.rows, key, |row| self.get(row))
     }
@@ -155,49 +112,55 @@ impl BlockKeys {
         self.rows += 1;
         self.bytes.extend_from_slice(key);
         let end = self.end()?;
-        if let Places::Ends(ends) = &mut self.places {
+        if let KeyBounds::Variable(ends) = &mut self.bounds {
             ends.push(end);
         }
         Ok(())
     }
 
-    /// Appends the keys of some rows.
+    /// Appends the keys of a range of rows.
     pub fn extend(&mut self, keys: &Keys, rows: Range<usize>) -> Result<()> {
-        match self.places {
-            Places::Even(_) => {
+        match self.bounds {
+            KeyBounds::Fixed(_) => {
                 self.rows += rows.len();
                 self.bytes.extend_from_slice(keys.bytes(rows));
             }
-            Places::Ends(_) => rows.into_iter().try_for_each(|row| self.push(keys.get(row)))?,
+            KeyBounds::Variable(_) => {
+                rows.into_iter().try_for_each(|row| self.push(keys.get(row)))?
+            }
         }
         self.end().map(drop)
     }
 
+    /// Where the last key ends.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] beyond 4 GiB.
     fn end(&self) -> Result<u32> {
         let refused = |_| Error::Setting("the keys of a page are larger than 4 GiB".into());
         u32::try_from(self.bytes.len()).map_err(refused)
     }
 
-    /// The bytes of the keys and of their ends, as they are written.
+    /// The bytes of the keys, and those of their ends, which keys of fixed width don't have.
     pub fn parts(&self) -> (&[u8], Vec<u8>) {
-        let ends = match &self.places {
-            Places::Even(_) => Vec::new(),
-            Places::Ends(ends) => ends.iter().flat_map(|end| end.to_le_bytes()).collect(),
+        let ends = match &self.bounds {
+            KeyBounds::Fixed(_) => Vec::new(),
+            KeyBounds::Variable(ends) => ends.iter().flat_map(|end| end.to_le_bytes()).collect(),
         };
         (&self.bytes, ends)
     }
 
     pub fn memory_bytes(&self) -> usize {
-        let ends = match &self.places {
-            Places::Even(_) => 0,
-            Places::Ends(ends) => ends.capacity() * size_of::<u32>(),
+        let ends = match &self.bounds {
+            KeyBounds::Fixed(_) => 0,
+            KeyBounds::Variable(ends) => ends.capacity() * size_of::<u32>(),
         };
         self.bytes.capacity() + ends
     }
 
     pub fn shrink(&mut self) {
         self.bytes.shrink_to_fit();
-        if let Places::Ends(ends) = &mut self.places {
+        if let KeyBounds::Variable(ends) = &mut self.bounds {
             ends.shrink_to_fit();
         }
     }
@@ -209,7 +172,7 @@ mod tests {
     use crate::error::Error;
 
     #[test]
-    fn keys_that_are_not_whole_are_refused() {
+    fn incomplete_keys_are_refused() {
         let ends =
             |ends: &[u32]| ends.iter().flat_map(|end| end.to_le_bytes()).collect::<Vec<u8>>();
         let is_internal = |keys| matches!(keys, Err(Error::Internal(_)));

@@ -1,29 +1,30 @@
-//! Columns to sort by, as people write them: `day:desc:nulls-last`.
+//! Columns to sort by, as users write them: `day:desc:nulls-last`.
 
 use std::str::FromStr;
 
 use crate::key::SortColumn;
 
-/// A column to sort by: `NAME`, and behind it `:asc`, `:desc`, `:nulls-first` or `:nulls-last`, or
-/// two of these. Which part of it is the name is known only when columns are: as much as is the
-/// name of one, so that every column can be named.
+/// A column to sort by: `NAME`, followed by `:asc` or `:desc`, and `:nulls-first` or `:nulls-last`.
+///
+/// Names may have colons, so the text is split only when the columns are known: the longest prefix
+/// that names a column is the name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct By(String);
+pub struct OrderBy(String);
 
-impl By {
-    /// Which of the columns with these names it is, and how it is sorted; or else a sentence that
-    /// says what is wrong.
+impl OrderBy {
+    /// Finds the column among columns with these names.
     ///
     /// # Errors
-    /// When it is none of them or more than one, or when it says twice how to sort.
-    pub fn find<'n>(&self, names: impl Iterator<Item = &'n str>) -> Result<SortColumn, String> {
+    /// A message if no column or several columns have the name, or if the direction or the place of
+    /// nulls is given twice.
+    pub fn resolve<'n>(&self, names: impl Iterator<Item = &'n str>) -> Result<SortColumn, String> {
         let names: Vec<&str> = names.collect();
         let (mut name, mut descending, mut nulls_first) = (self.0.as_str(), None, None);
         loop {
             let mut found = names.iter().enumerate().filter(|(_, known)| **known == name);
             match (found.next(), found.count()) {
                 (Some((column, _)), 0) => {
-                    // The largest comes first, and missing values before it, as in SQL.
+                    // As in SQL, nulls are larger than all values, unless the text says otherwise.
                     let descending = descending.unwrap_or(false);
                     return Ok(SortColumn {
                         column,
@@ -53,7 +54,7 @@ impl By {
     }
 }
 
-impl FromStr for By {
+impl FromStr for OrderBy {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -67,12 +68,12 @@ impl FromStr for By {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test fails by them")]
 mod tests {
-    use super::By;
+    use super::OrderBy;
     use crate::SortColumn;
 
-    /// What a text means where there are these columns.
+    /// Parses a text and resolves it among columns with these names.
     fn find(text: &str, names: &[&str]) -> Result<SortColumn, String> {
-        text.parse::<By>()?.find(names.iter().copied())
+        text.parse::<OrderBy>()?.resolve(names.iter().copied())
     }
 
     #[test]

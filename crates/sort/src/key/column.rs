@@ -1,28 +1,30 @@
-//! One column of a key, or a column within it: `spec/sort-key.md` sections 2 to 5.
+//! The values of one column in a key, or of a column nested in it (`spec/sort-key.md` sections 2 to
+//! 5).
 
 use dray_format::{Column, Field, Type, Values};
 
-use super::{Purpose, SortColumn};
+use super::encoder::{KeyPurpose, SortColumn};
 
-/// Before a value that is there, and before an item.
+/// The marker before a value that is not null, and before each item of a list (section 2).
 const PRESENT: u8 = 1;
-/// For a missing value before and behind all others.
-const MISSING: [u8; 2] = [0, 2];
-/// Behind the last item, and behind the last byte of a string.
+/// The markers of nulls that come first, and of nulls that come last (section 2).
+const NULL_FIRST: u8 = 0;
+const NULL_LAST: u8 = 2;
+/// The byte after the last item of a list, and after the last byte of a string (sections 3 and 4).
 const END: u8 = 0;
-/// Before the two bytes of a string that mean something else.
+/// The byte before the escaped bytes of a string, 00 and 01 (section 4).
 const ESCAPE: u8 = 1;
 
-/// How the values of a column become bytes.
+/// Encodes the values of a column.
 #[derive(Debug, Clone)]
-pub(super) struct Part {
-    /// What stands for a missing value; nothing if none may be missing.
-    missing: Option<u8>,
-    /// Whether the bytes of a value are inverted. Those of a value within it are inverted with it,
-    /// not by themselves.
+pub(super) struct ColumnEncoder {
+    /// The marker of a null; `None` if the column is not nullable.
+    null_marker: Option<u8>,
+    /// Whether the bytes of a value are inverted, those of nested values with it. Nested encoders
+    /// don't invert by themselves.
     inverted: bool,
     kind: Kind,
-    /// What a value takes that is there, if all take as much.
+    /// The bytes of a value without its marker; `None` if they vary.
     value_width: Option<usize>,
 }
 
@@ -30,61 +32,61 @@ pub(super) struct Part {
 enum Kind {
     Null,
     Boolean,
-    /// Little-endian bytes, which become those of a number.
     Number {
         width: usize,
         number: Number,
     },
-    /// Signed integers of these widths, one behind the other.
+    /// Signed integers of these widths, one after the other.
     Numbers(&'static [usize]),
     Bytes {
         width: usize,
     },
     String,
-    List(Box<Part>),
+    List(Box<ColumnEncoder>),
     FixedList {
         size: usize,
-        item: Box<Part>,
+        item: Box<ColumnEncoder>,
     },
-    Struct(Vec<Part>),
+    Struct(Vec<ColumnEncoder>),
 }
 
-/// How the bits of a number become an unsigned integer.
+/// How the bits of a little-endian number become an unsigned integer of the same order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Number {
     Unsigned,
     Signed,
     Float,
-    /// One zero and one NaN.
+    /// All zeros are equal, and all NaNs are.
     DistinctFloat,
 }
 
-impl Part {
-    /// Of a column that is sorted by.
-    pub(super) fn new(field: &Field, by: &SortColumn, purpose: Purpose) -> Self {
-        // What is inverted afterwards comes behind what is not when it is before it now.
-        let inner_missing = MISSING[usize::from(by.nulls_first == by.descending)];
-        let part = Self::of(field, inner_missing, purpose);
-        let missing = part.missing.map(|_| MISSING[usize::from(!by.nulls_first)]);
-        Self { missing, inverted: by.descending, ..part }
+impl ColumnEncoder {
+    /// An encoder of a column that rows are sorted by.
+    pub(super) fn new(field: &Field, by: &SortColumn, purpose: KeyPurpose) -> Self {
+        let null_marker = |first: bool| if first { NULL_FIRST } else { NULL_LAST };
+        // In a descending column nested markers are inverted, which would reverse their place.
+        let nested_marker = null_marker(by.nulls_first != by.descending);
+        let column = Self::nested(field, nested_marker, purpose);
+        let null_marker = column.null_marker.map(|_| null_marker(by.nulls_first));
+        Self { null_marker, inverted: by.descending, ..column }
     }
 
-    fn of(field: &Field, missing: u8, purpose: Purpose) -> Self {
-        let (kind, value_width) = kind(&field.data_type, missing, purpose);
-        let missing = (field.nullable && !matches!(kind, Kind::Null)).then_some(missing);
-        Self { missing, inverted: false, kind, value_width }
+    fn nested(field: &Field, null_marker: u8, purpose: KeyPurpose) -> Self {
+        let (kind, value_width) = kind(&field.data_type, null_marker, purpose);
+        let is_marked = field.nullable && !matches!(kind, Kind::Null);
+        Self { null_marker: is_marked.then_some(null_marker), inverted: false, kind, value_width }
     }
 
-    /// What each value takes, if all take as much, missing ones too.
+    /// The bytes of each value, nulls included; `None` if they vary.
     pub(super) fn width(&self) -> Option<usize> {
-        Some(self.value_width? + usize::from(self.missing.is_some()))
+        Some(self.value_width? + usize::from(self.null_marker.is_some()))
     }
 
-    /// Writes the values of a column of one width: that of row i at `at + i * stride`, where there
-    /// are zeros.
-    pub(super) fn put_column(&self, column: &Column, out: &mut [u8], at: usize, stride: usize) {
+    /// Encodes all rows of a column of fixed width, the value of row `i` at `at + i * stride` of
+    /// `out`, which has zeros there.
+    pub(super) fn encode_column(&self, column: &Column, out: &mut [u8], at: usize, stride: usize) {
         let Some(width) = self.width().filter(|width| *width > 0) else { return };
-        // Of no rows there is nothing from there on.
+        // Without rows, `out` is empty and `at` may be beyond it.
         let places = out
             .get_mut(at..)
             .unwrap_or_default()
@@ -95,9 +97,9 @@ impl Part {
         {
             let values = bytes.chunks_exact(*width);
             for (row, (place, value)) in places.zip(values).enumerate() {
-                if let Some(value_place) = self.mark(column.is_valid(row), place) {
-                    number.put(value, value_place);
-                    self.finish(value_place);
+                if let Some(value_place) = self.write_marker(column.is_valid(row), place) {
+                    number.encode(value, value_place);
+                    self.apply_direction(value_place);
                 }
             }
             return;
@@ -105,43 +107,47 @@ impl Part {
         let mut value = Vec::with_capacity(width);
         for (row, place) in places.enumerate() {
             value.clear();
-            self.put(column, row, &mut value);
+            self.encode_row(column, row, &mut value);
             place.copy_from_slice(&value);
         }
     }
 
-    /// Writes whether a value is there, and returns the place of those that are.
-    fn mark<'a>(&self, is_valid: bool, place: &'a mut [u8]) -> Option<&'a mut [u8]> {
-        let Some(missing) = self.missing else { return Some(place) };
+    /// Writes the marker of a value, and returns the bytes after it unless the value is null.
+    fn write_marker<'a>(&self, is_valid: bool, place: &'a mut [u8]) -> Option<&'a mut [u8]> {
+        let Some(null_marker) = self.null_marker else { return Some(place) };
         let (marker, value) = place.split_first_mut()?;
-        *marker = if is_valid { PRESENT } else { missing };
+        *marker = if is_valid { PRESENT } else { null_marker };
         is_valid.then_some(value)
     }
 
-    fn finish(&self, value: &mut [u8]) {
+    fn apply_direction(&self, value: &mut [u8]) {
         if self.inverted {
             value.iter_mut().for_each(|byte| *byte = !*byte);
         }
     }
 
-    /// Appends the value of a row.
-    pub(super) fn put(&self, column: &Column, row: usize, out: &mut Vec<u8>) {
+    /// Appends the encoded value of a row.
+    pub(super) fn encode_row(&self, column: &Column, row: usize, out: &mut Vec<u8>) {
         let (column, row) = match value(column, row) {
             Some(found) => found,
             None => {
                 let zeros = self.value_width.unwrap_or(0);
-                out.extend(self.missing);
+                out.extend(self.null_marker);
                 out.resize(out.len() + zeros, 0);
                 return;
             }
         };
-        out.extend(self.missing.map(|_| PRESENT));
+        out.extend(self.null_marker.map(|_| PRESENT));
         let start = out.len();
-        self.put_value(column, row, out);
-        self.finish(&mut out[start..]);
+        self.encode_value(column, row, out);
+        debug_assert!(
+            self.value_width.is_none_or(|width| out.len() - start == width),
+            "a value has its column's width"
+        );
+        self.apply_direction(&mut out[start..]);
     }
 
-    fn put_value(&self, column: &Column, row: usize, out: &mut Vec<u8>) {
+    fn encode_value(&self, column: &Column, row: usize, out: &mut Vec<u8>) {
         match (&self.kind, &column.values) {
             (Kind::Boolean, Values::Boolean(bits)) => out.push(bits.bit(row).into()),
             (Kind::Number { width, number }, values) => {
@@ -149,11 +155,11 @@ impl Part {
                 out.resize(start + width, 0);
                 match values {
                     Values::Fixed { bytes, .. } => {
-                        number.put(&bytes[row * width..][..*width], &mut out[start..])
+                        number.encode(&bytes[row * width..][..*width], &mut out[start..])
                     }
                     Values::Narrow { width: narrow, bytes } => {
-                        let value = widened(&bytes[row * narrow..][..*narrow]);
-                        number.put(&value[..*width], &mut out[start..]);
+                        let value = sign_extended(&bytes[row * narrow..][..*narrow]);
+                        number.encode(&value[..*width], &mut out[start..]);
                     }
                     _ => {}
                 }
@@ -164,7 +170,7 @@ impl Part {
                     let (value, others) = rest.split_at(*width);
                     let start = out.len();
                     out.resize(start + width, 0);
-                    Number::Signed.put(value, &mut out[start..]);
+                    Number::Signed.encode(value, &mut out[start..]);
                     rest = others;
                 }
             }
@@ -172,33 +178,36 @@ impl Part {
                 out.extend_from_slice(&bytes[row * width..][..*width]);
             }
             (Kind::String, Values::Bytes { offsets, data }) => {
-                put_string(&data[u32_at(offsets, row)..u32_at(offsets, row + 1)], out);
+                encode_string(&data[u32_at(offsets, row)..u32_at(offsets, row + 1)], out);
             }
             (Kind::List(item), Values::List { offsets, child }) => {
                 for i in u32_at(offsets, row)..u32_at(offsets, row + 1) {
                     out.push(PRESENT);
-                    item.put(child, i, out);
+                    item.encode_row(child, i, out);
                 }
                 out.push(END);
             }
             (Kind::FixedList { size, item }, Values::FixedList { child, .. }) => {
-                (row * size..(row + 1) * size).for_each(|i| item.put(child, i, out));
+                (row * size..(row + 1) * size).for_each(|i| item.encode_row(child, i, out));
             }
             (Kind::Struct(fields), Values::Struct(children)) => {
-                fields.iter().zip(children).for_each(|(field, child)| field.put(child, row, out));
+                fields
+                    .iter()
+                    .zip(children)
+                    .for_each(|(field, child)| field.encode_row(child, row, out));
             }
-            // A batch has columns of its schema's types, and values of type null are missing.
+            // Batches are checked against their schema, and values of type null are null.
             _ => {}
         }
     }
 }
 
-/// How values of a type become bytes, and how many where all become as many.
-fn kind(data_type: &Type, missing: u8, purpose: Purpose) -> (Kind, Option<usize>) {
-    let part = |field: &Field| Part::of(field, missing, purpose);
+/// How values of a type are encoded, and to how many bytes; `None` if that varies.
+fn kind(data_type: &Type, null_marker: u8, purpose: KeyPurpose) -> (Kind, Option<usize>) {
+    let column = |field: &Field| ColumnEncoder::nested(field, null_marker, purpose);
     let float = match purpose {
-        Purpose::Order => Number::Float,
-        Purpose::Distinct => Number::DistinctFloat,
+        KeyPurpose::Order => Number::Float,
+        KeyPurpose::Distinct => Number::DistinctFloat,
     };
     match data_type {
         Type::Null => (Kind::Null, Some(0)),
@@ -214,19 +223,19 @@ fn kind(data_type: &Type, missing: u8, purpose: Purpose) -> (Kind, Option<usize>
         Type::IntervalMonthDayNano => (Kind::Numbers(&[4, 4, 8]), Some(16)),
         Type::FixedBinary(width) => (Kind::Bytes { width: *width as usize }, Some(*width as usize)),
         Type::Utf8 | Type::Binary => (Kind::String, None),
-        Type::List(item) => (Kind::List(Box::new(part(item))), None),
+        Type::List(item) => (Kind::List(Box::new(column(item))), None),
         Type::Map { key, value, .. } => {
-            let (kind, value_width) = of_struct(vec![part(key), part(value)]);
-            let entry = Part { missing: None, inverted: false, kind, value_width };
+            let (kind, value_width) = structure(vec![column(key), column(value)]);
+            let entry = ColumnEncoder { null_marker: None, inverted: false, kind, value_width };
             (Kind::List(Box::new(entry)), None)
         }
         Type::FixedList { size, item } => {
-            let (size, item) = (*size as usize, part(item));
+            let (size, item) = (*size as usize, column(item));
             let width = item.width().map(|width| width * size);
             (Kind::FixedList { size, item: Box::new(item) }, width)
         }
-        Type::Struct(fields) => of_struct(fields.iter().map(part).collect()),
-        Type::Dictionary { value, .. } => kind(value, missing, purpose),
+        Type::Struct(fields) => structure(fields.iter().map(column).collect()),
+        Type::Dictionary { value, .. } => kind(value, null_marker, purpose),
         signed => number(signed.width().unwrap_or(0), Number::Signed),
     }
 }
@@ -235,12 +244,12 @@ fn number(width: usize, number: Number) -> (Kind, Option<usize>) {
     (Kind::Number { width, number }, Some(width))
 }
 
-fn of_struct(fields: Vec<Part>) -> (Kind, Option<usize>) {
-    let width = fields.iter().map(Part::width).sum();
+fn structure(fields: Vec<ColumnEncoder>) -> (Kind, Option<usize>) {
+    let width = fields.iter().map(ColumnEncoder::width).sum();
     (Kind::Struct(fields), width)
 }
 
-/// Where the value of a row is, behind dictionaries; none if it is missing.
+/// The column and row of the value of a row, inside any dictionaries; `None` if it is null.
 fn value(column: &Column, row: usize) -> Option<(&Column, usize)> {
     if !column.is_valid(row) {
         return None;
@@ -256,11 +265,11 @@ fn value(column: &Column, row: usize) -> Option<(&Column, usize)> {
 }
 
 impl Number {
-    /// Writes little-endian bytes as those of an unsigned integer, the most significant first.
-    fn put(self, value: &[u8], out: &mut [u8]) {
+    /// Encodes a little-endian number, the most significant byte first (section 3).
+    fn encode(self, value: &[u8], out: &mut [u8]) {
         out.iter_mut().zip(value.iter().rev()).for_each(|(out, byte)| *out = *byte);
         if self == Self::DistinctFloat {
-            make_one(out);
+            unify(out);
         }
         let [first, rest @ ..] = out else { return };
         match self {
@@ -274,9 +283,8 @@ impl Number {
     }
 }
 
-/// Makes one zero and one NaN of all that there are. The most significant byte of the float is
-/// first.
-fn make_one(float: &mut [u8]) {
+/// Replaces -0 by +0, and any NaN by the one of section 5. The float is big-endian.
+fn unify(float: &mut [u8]) {
     let width = float.len();
     let mut bytes = [0; 8];
     bytes[8 - width..].copy_from_slice(float);
@@ -286,18 +294,18 @@ fn make_one(float: &mut [u8]) {
         _ => (0x7FF0_0000_0000_0000, 0x7FF8_0000_0000_0000),
     };
     let bits = u64::from_be_bytes(bytes);
-    let one = match bits & !(1 << (8 * width - 1)) {
+    let unified = match bits & !(1 << (8 * width - 1)) {
         0 => 0,
         magnitude if magnitude > infinity => nan,
         _ => bits,
     };
-    float.copy_from_slice(&one.to_be_bytes()[8 - width..]);
+    float.copy_from_slice(&unified.to_be_bytes()[8 - width..]);
 }
 
-/// Appends a string and its end.
-fn put_string(value: &[u8], out: &mut Vec<u8>) {
+/// Appends a string, escaped, and its end (section 4).
+fn encode_string(value: &[u8], out: &mut Vec<u8>) {
     let mut rest = value;
-    // Text has none of the bytes that mean something else.
+    // Text has no bytes to escape, and is copied whole.
     while let Some(at) = rest.iter().position(|byte| *byte <= ESCAPE) {
         let (plain, escaped) = rest.split_at(at);
         out.extend_from_slice(plain);
@@ -308,8 +316,8 @@ fn put_string(value: &[u8], out: &mut Vec<u8>) {
     out.push(END);
 }
 
-/// A signed little-endian integer in 16 bytes.
-fn widened(value: &[u8]) -> [u8; 16] {
+/// A signed little-endian integer, extended to 16 bytes.
+fn sign_extended(value: &[u8]) -> [u8; 16] {
     let sign = if value.last().is_some_and(|last| *last >= 0x80) { 0xFF } else { 0 };
     let mut out = [sign; 16];
     out[..value.len()].copy_from_slice(value);

@@ -1,15 +1,12 @@
-//! Rows gathered from batches that are kept as they came, column by column.
+//! Gathers rows from the batches that they came in, column by column.
 //!
-//! Only tables are: of nested objects a copy is one `memcpy` of their page's bytes, of columns it
-//! would be one for each of their items.
-//!
-//! Rows are gathered by the hundred thousand, and a column's values are read in the order in which
-//! they lie and written wherever they belong:
+//! Rows are gathered by the hundred thousand. The values of a column are read in the order in which
+//! they lie, and scattered to their new rows:
 //!
 //! ```text
 //!   batch 0 │ a b c d … │ ──▶ a, d ──▶ ┌───────────────┐
-//!   batch 1 │ e f g h … │ ──▶ f    ──▶ │ d   a     f   │   one column's values stay in the cache as long as they are written
-//!                                      └───────────────┘
+//!   batch 1 │ e f g h … │ ──▶ f    ──▶ │ d   a     f   │   the column that is written
+//!                                      └───────────────┘   stays in the processor's cache
 //! ```
 
 use std::ops::Range;
@@ -18,14 +15,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use dray_format::{Batch, Bitmap, Column, Schema, Type, Values, copy_short};
 
-use crate::cursor::RowPlace;
 use crate::error::{Error, Result};
+use crate::memory::RowLocation;
 
-/// A decimal of 128 bits.
+/// The bytes of a decimal of 128 bits.
 const DECIMAL_BYTES: usize = 16;
 
-/// Whether all columns are such that rows can be gathered.
-pub(crate) fn is_table(schema: &Schema) -> bool {
+/// Whether all columns are flat, so that rows can be gathered.
+pub(crate) fn can_gather(schema: &Schema) -> bool {
     let is_flat = |data_type: &Type| {
         let is_string = matches!(data_type, Type::Utf8 | Type::Binary);
         data_type.width().is_some() || is_string || matches!(data_type, Type::Null | Type::Boolean)
@@ -33,49 +30,52 @@ pub(crate) fn is_table(schema: &Schema) -> bool {
     schema.fields.iter().all(|field| is_flat(&field.data_type))
 }
 
-/// Batches of a table, whose rows are gathered.
+/// The batches that rows are gathered from.
 #[derive(Debug, Default)]
-pub(crate) struct Batches {
-    /// Of each field the column of every batch.
+pub(crate) struct BatchGatherer {
+    /// For each field, its column in every batch.
     fields: Vec<Vec<Column>>,
-    /// Of each batch the bytes of its rows as objects, which are not less than those in columns.
-    sizes: Vec<Arc<[u32]>>,
+    /// For each batch, the bytes of its rows as objects. Their values in columns take no more.
+    row_bytes: Vec<Arc<[u32]>>,
 }
 
-impl Batches {
-    pub fn push(&mut self, batch: &Batch, sizes: &Arc<[u32]>) {
+impl BatchGatherer {
+    /// Adds a batch, with the bytes of each of its rows as an object.
+    pub fn push(&mut self, batch: &Batch, row_bytes: &Arc<[u32]>) {
+        debug_assert_eq!(batch.rows, row_bytes.len(), "each row has a size");
         self.fields.resize_with(batch.columns.len(), Vec::new);
         self.fields
             .iter_mut()
             .zip(&batch.columns)
             .for_each(|(field, column)| field.push(column.clone()));
-        self.sizes.push(sizes.clone());
+        self.row_bytes.push(row_bytes.clone());
     }
 
     pub fn is_empty(&self) -> bool {
-        self.sizes.is_empty()
+        self.row_bytes.is_empty()
     }
 
-    /// The bytes of a row.
+    /// The bytes of a row as an object.
     #[inline]
-    pub fn size(&self, (batch, row): RowPlace) -> Result<usize> {
-        let size = self.sizes.get(batch as usize).and_then(|sizes| sizes.get(row as usize));
-        size.map(|bytes| *bytes as usize).ok_or_else(|| Error::missing("a row that is gathered"))
+    pub fn row_bytes(&self, RowLocation { block, row }: RowLocation) -> Result<usize> {
+        let batch = self.row_bytes.get(block as usize);
+        let bytes = batch.and_then(|row_bytes| row_bytes.get(row as usize));
+        bytes.map(|bytes| *bytes as usize).ok_or_else(|| Error::missing("a row that is gathered"))
     }
 
-    /// The rows at these places: fewer than 2³², and fewer bytes than 2³¹.
-    pub fn gather(&self, places: &[RowPlace]) -> Result<Batch> {
-        let moves = Moves::new(&self.sizes, places)?;
+    /// The rows at these locations, in their order: fewer than 2³² rows, and than 2³¹ bytes.
+    pub fn gather(&self, locations: &[RowLocation]) -> Result<Batch> {
+        let moves = Moves::new(&self.row_bytes, locations)?;
         let column = |columns: &Vec<Column>| moves.column(columns);
         Ok(Batch {
-            rows: places.len(),
+            rows: locations.len(),
             columns: self.fields.iter().map(column).collect::<Result<_>>()?,
         })
     }
 }
 
-/// Some rows of a gathered batch. Of its strings they have no others: who checks them would check
-/// all of these with each slice.
+/// Rows of a gathered batch. Strings are cut to those of the rows: otherwise a consumer that
+/// validates strings would validate all of the batch's with each slice.
 pub(crate) fn slice(batch: &Batch, from: usize, rows: usize) -> Batch {
     let mut slice = batch.slice(from, rows);
     for column in &mut slice.columns {
@@ -93,11 +93,13 @@ pub(crate) fn slice(batch: &Batch, from: usize, rows: usize) -> Batch {
 
 /// Which rows go where, batch by batch.
 struct Moves {
-    /// Batches, and which moves are theirs.
+    /// Batches that rows come from, and the range of their moves.
     batches: Vec<(usize, Range<usize>)>,
+    /// Ordered by batch, and by row in the batch.
     moves: Vec<Move>,
 }
 
+/// A row of a batch, and its row in the gathered batch.
 #[derive(Clone, Copy, Default)]
 struct Move {
     from: u32,
@@ -105,24 +107,26 @@ struct Move {
 }
 
 impl Moves {
-    /// All of them are rows of these batches; of each, there are the sizes of its rows.
-    fn new(batches: &[Arc<[u32]>], places: &[RowPlace]) -> Result<Self> {
+    /// # Errors
+    /// [`Error::Internal`] for the location of a row that is not in `batches`, which has the sizes
+    /// of the rows of each batch.
+    fn new(batches: &[Arc<[u32]>], locations: &[RowLocation]) -> Result<Self> {
         let mut starts = vec![0; batches.len() + 1];
-        for (batch, row) in places {
-            if batches.get(*batch as usize).is_none_or(|sizes| *row as usize >= sizes.len()) {
+        for RowLocation { block, row } in locations {
+            if batches.get(*block as usize).is_none_or(|rows| *row as usize >= rows.len()) {
                 return Err(Error::missing("a row that is gathered"));
             }
-            starts[*batch as usize + 1] += 1;
+            starts[*block as usize + 1] += 1;
         }
         for batch in 1..starts.len() {
             starts[batch] += starts[batch - 1];
         }
         let spans = starts.windows(2).enumerate().map(|(batch, ends)| (batch, ends[0]..ends[1]));
         let spans: Vec<_> = spans.filter(|(_, span)| !span.is_empty()).collect();
-        let mut moves = vec![Move::default(); places.len()];
-        for (to, (batch, from)) in places.iter().enumerate() {
-            let start = &mut starts[*batch as usize];
-            moves[*start] = Move { from: *from, to: to as u32 };
+        let mut moves = vec![Move::default(); locations.len()];
+        for (to, RowLocation { block, row }) in locations.iter().enumerate() {
+            let start = &mut starts[*block as usize];
+            moves[*start] = Move { from: *row, to: to as u32 };
             *start += 1;
         }
         for (_, span) in &spans {
@@ -135,12 +139,15 @@ impl Moves {
         self.moves.len()
     }
 
-    /// The columns that rows come from, with these.
-    fn of<'a>(&'a self, columns: &'a [Column]) -> impl Iterator<Item = (&'a Column, &'a [Move])> {
+    /// The columns that rows come from, each with its moves. `columns` has one of every batch.
+    fn by_batch<'a>(
+        &'a self,
+        columns: &'a [Column],
+    ) -> impl Iterator<Item = (&'a Column, &'a [Move])> {
         self.batches.iter().map(move |(batch, span)| (&columns[*batch], &self.moves[span.clone()]))
     }
 
-    /// The values of a column in their new places. Under missing ones there are zeros, or no bytes.
+    /// The gathered column. Nulls have zeros as values, or no bytes.
     fn column(&self, columns: &[Column]) -> Result<Column> {
         let values = match columns.first().map(|column| &column.values) {
             Some(Values::Boolean(_)) => self.booleans(columns)?,
@@ -152,10 +159,10 @@ impl Moves {
         Ok(Column { rows: self.rows(), validity: self.validity(columns), values })
     }
 
-    /// Which values are there; none if all are.
+    /// The validity of the gathered column; `None` if it has no nulls.
     fn validity(&self, columns: &[Column]) -> Option<Bitmap> {
         let mut bits = None;
-        for (column, moves) in self.of(columns) {
+        for (column, moves) in self.by_batch(columns) {
             let Some(validity) = &column.validity else { continue };
             for row in moves.iter().filter(|row| !validity.bit(row.from as usize)) {
                 let bits = bits.get_or_insert_with(|| vec![u8::MAX; self.rows().div_ceil(8)]);
@@ -167,7 +174,7 @@ impl Moves {
 
     fn booleans(&self, columns: &[Column]) -> Result<Values> {
         let mut bits = vec![0; self.rows().div_ceil(8)];
-        for (column, moves) in self.of(columns) {
+        for (column, moves) in self.by_batch(columns) {
             let Values::Boolean(values) = &column.values else { return Err(other_type()) };
             for row in moves.iter().filter(|row| column.is_valid(row.from as usize)) {
                 bits[row.to as usize / 8] |=
@@ -180,12 +187,12 @@ impl Moves {
     fn fixed(&self, columns: &[Column]) -> Result<Values> {
         let width_of = |column: &Column| match column.values {
             Values::Fixed { width, .. } => width,
-            // What it stands for.
+            // Narrow values are decimals in fewer bytes.
             _ => DECIMAL_BYTES,
         };
         let width = columns.first().map_or(0, width_of);
         let mut bytes = vec![0; width * self.rows()];
-        for (column, moves) in self.of(columns) {
+        for (column, moves) in self.by_batch(columns) {
             match &column.values {
                 Values::Fixed { width: own, bytes: from } if *own == width => match width {
                     1 => put::<1>(&mut bytes, from, column, moves),
@@ -218,16 +225,16 @@ impl Moves {
     }
 
     fn strings(&self, columns: &[Column]) -> Result<Values> {
-        // Where each string begins, in the order of the moves, and where it ends in the new place.
+        // Where each string begins, in the order of the moves, and where it ends when gathered.
         let mut starts = Vec::with_capacity(self.rows());
         let mut ends = vec![0_u32; self.rows() + 1];
-        for (column, moves) in self.of(columns) {
+        for (column, moves) in self.by_batch(columns) {
             let Values::Bytes { offsets, .. } = &column.values else { return Err(other_type()) };
             let offsets = offsets.as_chunks().0;
             starts.extend(moves.iter().map(|row| {
-                let is_there =
+                let is_valid =
                     column.validity.as_ref().is_none_or(|bits| bits.bit(row.from as usize));
-                let string = if is_there { span(offsets, row.from as usize) } else { 0..0 };
+                let string = if is_valid { span(offsets, row.from as usize) } else { 0..0 };
                 ends[row.to as usize + 1] = string.len() as u32;
                 string.start as u32
             }));
@@ -237,7 +244,7 @@ impl Moves {
         }
         let mut data = vec![0; ends.last().map_or(0, |end| *end as usize)];
         let mut starts = starts.into_iter();
-        for (column, moves) in self.of(columns) {
+        for (column, moves) in self.by_batch(columns) {
             let Values::Bytes { data: from, .. } = &column.values else { return Err(other_type()) };
             for (row, start) in moves.iter().zip(&mut starts) {
                 let to =
@@ -250,19 +257,19 @@ impl Moves {
     }
 }
 
-/// Batches were held against the schema when they came.
+/// Batches were checked against the schema, so the columns of a field have one type.
 fn other_type() -> Error {
     Error::Internal("a column that is gathered is of another type".to_owned())
 }
 
-/// Calls `put` with the old and the new row of each value that is there.
+/// Calls `put` with the old and the new row of each value that is not null.
 #[inline(always)]
 fn each(column: &Column, moves: &[Move], mut put: impl FnMut(usize, usize)) {
     match &column.validity {
         None => moves.iter().for_each(|row| put(row.from as usize, row.to as usize)),
         Some(bits) => {
-            let there = moves.iter().filter(|row| bits.bit(row.from as usize));
-            there.for_each(|row| put(row.from as usize, row.to as usize));
+            let valid = moves.iter().filter(|row| bits.bit(row.from as usize));
+            valid.for_each(|row| put(row.from as usize, row.to as usize));
         }
     }
 }
@@ -272,7 +279,7 @@ fn put<const N: usize>(to: &mut [u8], from: &[u8], column: &Column, moves: &[Mov
     each(column, moves, |from_row, to_row| to[to_row] = from[from_row]);
 }
 
-/// Where a string lies.
+/// The bytes of a string.
 #[inline(always)]
 fn span(offsets: &[[u8; 4]], row: usize) -> Range<usize> {
     let offset = |row: usize| u32::from_le_bytes(offsets[row]) as usize;

@@ -1,16 +1,16 @@
-//! Sizes as people write them: `2GiB`, `512M`, `1.5 GB`, `65536`.
+//! Sizes as users write them: `2GiB`, `512M`, `1.5 GB`, `65536`.
 
 use std::str::FromStr;
 
 /// A number of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Size(pub u64);
+pub struct ByteSize(pub u64);
 
-impl FromStr for Size {
+impl FromStr for ByteSize {
     type Err = String;
 
-    /// `KB`, `MB`, `GB`, `TB` are powers of 1000; `KiB` and so on, and the bare letters, powers of
-    /// 1024.
+    /// `KB`, `MB`, `GB` and `TB` are powers of 1000. `KiB` to `TiB`, and `K` to `T`, are powers of
+    /// 1024. Case does not matter.
     fn from_str(text: &str) -> Result<Self, String> {
         let invalid = || format!("{text:?} is not a size; write 65536, 512MiB or 1.5GB");
         let text = text.trim();
@@ -28,7 +28,7 @@ impl FromStr for Size {
             "tb" => 1_000_000_000_000,
             _ => return Err(invalid()),
         };
-        // Whole and fraction apart: a float would not hold every number of bytes.
+        // Integers, since a float can't represent every number of bytes.
         let (whole, fraction) = number.trim().split_once('.').unwrap_or((number.trim(), ""));
         let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
         if whole.is_empty() || !digits(whole) || !digits(fraction) || fraction.len() > 6 {
@@ -62,12 +62,12 @@ mod tests {
             ("1.", 1),
             ("18446744073709551615", u64::MAX),
         ] {
-            assert_eq!(text.parse(), Ok(Size(bytes)), "{text}");
+            assert_eq!(text.parse(), Ok(ByteSize(bytes)), "{text}");
         }
         for text in
             ["", "GB", "-1", "1e9", "1,5GB", ".5G", "1..5", "16777216TiB", "1 XB", "1.1234567k"]
         {
-            assert!(text.parse::<Size>().is_err(), "{text}");
+            assert!(text.parse::<ByteSize>().is_err(), "{text}");
         }
     }
 }
