@@ -37,7 +37,7 @@ impl Write for Script<'_> {
 }
 
 fuzz_target!(|input: &[u8]| {
-    let mut patience = || Ok(());
+    let mut check = || Ok(());
     let mut session = Session::new(Script(input), 15, &BTreeMap::new());
     let options = Options {
         row_bytes_max: 1 << 20,
@@ -50,23 +50,23 @@ fuzz_target!(|input: &[u8]| {
         if !session.is_usable() {
             return;
         }
-        let Ok(schema) = session.start("SELECT 1", &[], &options, &mut patience) else { continue };
+        let Ok(schema) = session.start("SELECT 1", &[], &options, &mut check) else { continue };
         let decoder = Decoder::new(schema, StringLayout::Offsets);
-        while let Ok(Some(built)) = session.next_batch(None, &mut patience) {
+        while let Ok(Some(built)) = session.next_batch(None, &mut check) {
             if let Ok(batch) = decoder.built(built) {
                 batch.columns().iter().for_each(|column| column.to_data().validate_full().unwrap());
             }
         }
         if session.is_running() {
-            let _ = session.drain(&mut patience);
+            let _ = session.drain(&mut check);
         }
         if let Ok(CopyStart::Started) =
-            session.start_copy("SELECT 1", &[], "FORMAT dray", &mut patience)
+            session.start_copy("SELECT 1", &[], "FORMAT dray", &mut check)
         {
             let mut room = [0; 64];
-            while session.read_copy(&mut room, &mut patience).is_ok() {}
-            let _ = session.finish_copy(0, &mut patience);
+            while session.read_copy(&mut room, &mut check).is_ok() {}
+            let _ = session.finish_copy(0, &mut check);
         }
-        let _ = session.ask("SELECT 1", &mut patience);
+        let _ = session.ask("SELECT 1", &mut check);
     }
 });

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use dray_client::{
-    Description, Feed, Limits, NonFinite, NumericAs, RowOptions, StringLayout, TypeOptions,
+    CopyDecoder, Description, Limits, NonFinite, NumericAs, RowOptions, StringLayout, TypeOptions,
 };
 use pyo3::prelude::*;
 
@@ -40,7 +40,7 @@ pub struct Copy {
 
 struct State {
     description: Option<Description>,
-    feed: Option<Feed>,
+    feed: Option<CopyDecoder>,
 }
 
 #[pymethods]
@@ -100,7 +100,7 @@ impl Copy {
             row_bytes_max: bytes(self.limits.row_bytes_max),
             ..RowOptions::default()
         };
-        let feed = Feed::of_rows(&description, options, self.strings)
+        let feed = CopyDecoder::of_rows(&description, options, self.strings)
             .map_err(|error| exception(py, &error))?;
         state.feed = Some(feed);
         Ok((description.copy_statement(sql, &self.types), description.has_text(&self.types)))
@@ -108,7 +108,7 @@ impl Copy {
 
     /// The COPY of a statement through the extension.
     fn frames(&self, sql: &str) -> String {
-        self.lock().feed = Some(Feed::of_frames(self.limits, self.strings));
+        self.lock().feed = Some(CopyDecoder::of_frames(self.limits, self.strings));
         let Limits { chunk_bytes_max, decoded_bytes_max, row_bytes_max } = self.limits;
         let TypeOptions { numeric, nonfinite, .. } = &self.types;
         format!(
@@ -120,7 +120,7 @@ impl Copy {
     /// Takes data; a driver calls it as it would a file's.
     fn write(&self, py: Python<'_>, data: &[u8]) -> PyResult<usize> {
         // A row takes less time than giving Python's lock away and getting it back.
-        let fed = self.lock().feed.as_mut().ok_or_else(|| out_of_order(py))?.feed(data);
+        let fed = self.lock().feed.as_mut().ok_or_else(|| out_of_order(py))?.push(data);
         fed.map_err(|error| exception(py, &error))?;
         Ok(data.len())
     }

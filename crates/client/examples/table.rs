@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arrow::array::RecordBatch;
-use dray_client::{CompressionChoice, Feed, Limits, StringLayout};
+use dray_client::{CompressionChoice, CopyDecoder, Limits, StringLayout};
 use dray_format::arrow::{batch_from_arrow, schema_from_arrow};
 use dray_format::{Compression, Encoder};
 use dray_wire::{Estimate, Finished, ServerSession, Started};
@@ -127,11 +127,11 @@ impl Frames {
         fs::write("/proc/self/clear_refs", "5")?;
         let ([faults, ticks @ ..], memory, start) =
             (stat([10, 14, 15])?, memory_bytes("VmRSS")?, reader_ns()?);
-        let mut feed = Feed::of_frames(Limits::default(), StringLayout::default());
+        let mut decoder = CopyDecoder::of_frames(Limits::default(), StringLayout::default());
         for frame in &self.frames {
-            feed.feed(frame)?;
+            decoder.push(frame)?;
         }
-        let (_, table) = feed.finish(None)?;
+        let (_, table) = decoder.finish(None)?;
         let reader_ns = reader_ns()? - start;
         let [faults_after, ticks_after @ ..] = stat([10, 14, 15])?;
         let run = Run {

@@ -11,9 +11,12 @@ use futures_core::Stream;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::spawn_blocking;
 
-use crate::connection::{ConnectOptions, Connection, QueryOptions, Wish};
+use crate::connection::Connection;
 use crate::error::{Error, ErrorKind, Result};
-use crate::results::{Results, Stats};
+use crate::options::{ConnectOptions, QueryOptions};
+use crate::results::Results;
+use crate::stats::{Progress, Stats};
+use crate::watch::Verdict;
 
 /// Batches that wait for the program to take them.
 const BATCHES_WAITING: usize = 1;
@@ -138,12 +141,12 @@ fn run(
     batches: mpsc::Sender<Result<Message>>,
     give_back: oneshot::Sender<Box<Connection>>,
 ) {
-    let wanted = batches.clone();
+    let reader = batches.clone();
     let watch = Box::new(
-        move |_: &crate::Progress| if wanted.is_closed() { Wish::Cancel } else { Wish::Continue },
+        move |_: &Progress| if reader.is_closed() { Verdict::Cancel } else { Verdict::Continue },
     );
-    let mut slot = Slot { connection: Some(connection), give_back: Some(give_back) };
-    let results = match slot.connection.as_deref_mut() {
+    let mut returned = Returned { connection: Some(connection), give_back: Some(give_back) };
+    let results = match returned.connection.as_deref_mut() {
         Some(connection) => Connection::query_with(connection, sql, options, Some(watch)),
         None => return,
     };
@@ -171,12 +174,12 @@ fn run(
 }
 
 /// Gives the connection back, however the statement ends.
-struct Slot {
+struct Returned {
     connection: Option<Box<Connection>>,
     give_back: Option<oneshot::Sender<Box<Connection>>>,
 }
 
-impl Drop for Slot {
+impl Drop for Returned {
     fn drop(&mut self) {
         if let (Some(connection), Some(give_back)) = (self.connection.take(), self.give_back.take())
         {
@@ -186,7 +189,7 @@ impl Drop for Slot {
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
-    spawn_blocking(work)
-        .await
-        .map_err(|cause| Error::new(ErrorKind::Internal, "a client thread failed").cause(cause))
+    spawn_blocking(work).await.map_err(|cause| {
+        Error::new(ErrorKind::Internal, "a client thread failed").with_cause(cause)
+    })
 }

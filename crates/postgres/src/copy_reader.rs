@@ -10,8 +10,7 @@ use dray_pgtypes::{Column, Format, Options as TypeOptions};
 
 use crate::catalog::{self, Catalog};
 use crate::error::{Error, ErrorKind, LIMIT_EXCEEDED, Result};
-use crate::rows::push_row;
-use crate::session::{Options, has_text, value_error};
+use crate::session::{Options, has_text, push_row, value_error};
 use crate::sql::reads_only;
 
 /// What a COPY in binary begins with (PostgreSQL's manual, page COPY).
@@ -146,7 +145,7 @@ impl CopyReader {
     ///
     /// # Errors
     /// When a value has no place in its column, or the data is not a COPY's.
-    pub fn feed(&mut self, data: &[u8], full: &mut dyn FnMut(Built)) -> Result<()> {
+    pub fn push(&mut self, data: &[u8], full: &mut dyn FnMut(Built)) -> Result<()> {
         if self.rest.is_empty() {
             let used = self.consume(data, full)?;
             self.rest.extend_from_slice(&data[used..]);
@@ -164,7 +163,7 @@ impl CopyReader {
                 self.options.row_bytes_max
             );
             let error = Error::new(ErrorKind::Limit, what).with_sqlstate(LIMIT_EXCEEDED);
-            return Err(error.hint("raise row_bytes_max"));
+            return Err(error.with_hint("raise row_bytes_max"));
         }
         Ok(())
     }

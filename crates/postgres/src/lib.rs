@@ -8,46 +8,23 @@
 #![forbid(unsafe_code)]
 
 mod catalog;
-mod certificate;
 mod connect;
-mod conninfo;
 mod copy_reader;
 mod error;
-mod files;
-mod frames;
-mod keywords;
-mod line;
-mod login;
-mod parameter;
-mod params;
-mod rows;
+mod net;
+mod scan;
 mod session;
-mod settings;
-mod socket;
-mod split;
 mod sql;
-mod tag;
-mod tls;
-mod tokens;
-mod used;
 mod version;
-mod wire;
 
-pub use connect::{Canceller, LoggedIn, connect};
+pub use connect::{Canceller, ConnectParams, LoggedIn, Socket, connect, parse_seconds};
 pub use copy_reader::{CopyReader, Description};
 pub use error::{Error, ErrorKind, Result};
-pub use line::{
-    Line, TICK, TcpParams, Wait, check_process, connect_tcp, connect_unix, is_timeout, resolve,
-    write_all,
+pub use net::{
+    CancelCheck, TICK, TcpParams, TimedStream, Wait, check_process, connect_tcp, connect_unix,
+    is_timeout, resolve, write_all,
 };
-pub use parameter::Parameter;
-pub use params::{ConnectParams, parse_seconds};
-pub use rows::CopyBytes;
-pub use session::{CopyStart, Options, Session};
-pub use socket::Socket;
-pub use split::{Split, attributes, is_range_scan, leaves_session_alone};
+pub use scan::{NotSplittable, References, TableScan, Unreadable, is_tid_range_scan};
+pub use session::{CopyBytes, CopyStart, Options, Parameter, Session, miscount};
 pub use sql::{enclosable, is_query};
-pub use tag::miscount;
-pub use used::Used;
 pub use version::other_library;
-pub use wire::Patience;

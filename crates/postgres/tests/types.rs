@@ -19,9 +19,9 @@ fn open(server: &Server) -> Session<Socket> {
 
 /// The type of the only column of a statement's result, and the name that its metadata have.
 fn column(session: &mut Session<Socket>, statement: &str) -> (Type, String) {
-    let mut patience = || Ok(());
-    let schema = session.start(statement, &[], &Options::default(), &mut patience).unwrap();
-    while session.next_batch(None, &mut patience).unwrap().is_some() {}
+    let mut check = || Ok(());
+    let schema = session.start(statement, &[], &Options::default(), &mut check).unwrap();
+    while session.next_batch(None, &mut check).unwrap().is_some() {}
     let field = &schema.fields[0];
     let name = field.metadata.first().map(|(_, name)| name.clone()).unwrap_or_default();
     (field.data_type.clone(), name)
@@ -88,13 +88,13 @@ fn attributes_change_between_statements() {
 fn errors_point_into_the_statement() {
     let server = Server::start(&[], None);
     let mut session = open(&server);
-    let mut patience = || Ok(());
+    let mut check = || Ok(());
     for statement in ["SELECT nothing", "SELECT 1,\n  nothing"] {
-        let error = session.start(statement, &[], &Options::default(), &mut patience).unwrap_err();
+        let error = session.start(statement, &[], &Options::default(), &mut check).unwrap_err();
         let place = if statement.contains('\n') { "line 2, column 3" } else { "column 8" };
         assert!(error.message().ends_with(place), "{error}");
     }
-    let error = session.start("SELECT '\0'", &[], &Options::default(), &mut patience).unwrap_err();
+    let error = session.start("SELECT '\0'", &[], &Options::default(), &mut check).unwrap_err();
     assert!(error.message().contains("NUL"), "{error}");
     assert_eq!(column(&mut session, "SELECT 1").0, Type::Int32);
 }

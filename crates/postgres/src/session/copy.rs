@@ -6,13 +6,14 @@ use fallible_iterator::FallibleIterator;
 use postgres_protocol::message::backend::{ErrorResponseBody, Message};
 use postgres_protocol::message::frontend;
 
+use super::messages::server_error;
+use super::parameter::{Parameter, run};
+use super::tag::miscount;
 use super::{STEP_MISSING, Session, State, invalid};
 use crate::error::{Error, ErrorKind, Result};
-use crate::parameter::{Parameter, run};
+use crate::net::CancelCheck;
 use crate::sql;
-use crate::tag::miscount;
 use crate::version::{OWN_LIBRARY, other_library};
-use crate::wire::{Patience, server_error};
 
 /// The SQLSTATE of a number of values that is not the statement's number of parameters.
 const WRONG_COUNT: &str = "08P01";
@@ -56,32 +57,32 @@ impl<S: Read + Write> Session<S> {
         statement: &str,
         parameters: &[Parameter],
         copy_options: &str,
-        patience: Patience<'_>,
+        check: CancelCheck<'_>,
     ) -> Result<CopyStart> {
         self.check_readable(statement)?;
-        self.mind(statement);
+        self.invalidate_cache(statement);
         let Some(enclosable) = sql::enclosable(statement, self.escapes()) else {
             return Ok(CopyStart::NotEnclosable);
         };
         let copy = format!("{COPY}{enclosable}\n) TO STDOUT ({copy_options})");
-        let mut loaded = self.loaded;
+        let mut loaded = self.extension_loaded;
         if !loaded && self.status == b'T' {
-            if let Some(error) = self.load_within(patience)? {
+            if let Some(error) = self.load_within(check)? {
                 return Ok(CopyStart::NotLoadable(error));
             }
             loaded = true;
         }
-        (self.statement, self.before) = (enclosable.to_owned(), COPY.len());
+        (self.statement, self.sent_before) = (enclosable.to_owned(), COPY.len());
         if let Err(error) = self.write_copy(&copy, parameters, !loaded) {
-            self.wire.out().clear();
+            self.messages.out().clear();
             return Err(error);
         }
-        self.wire.send(patience)?;
+        self.messages.send(check)?;
         // Without parameters it is sent as it is, in one message.
         let statements = if parameters.is_empty() { 0 } else { 1 + u8::from(!loaded) };
         let (mut parsed, mut bound) = (0, 0);
         loop {
-            match self.wire.message(patience)? {
+            match self.messages.message(check)? {
                 Message::ParseComplete => parsed += 1,
                 Message::BindComplete => bound += 1,
                 Message::RowDescription(_) | Message::DataRow(_) => {}
@@ -90,11 +91,13 @@ impl<S: Read + Write> Session<S> {
                     self.note_loaded();
                 }
                 Message::CopyOutResponse(_) if (parsed, bound) == (statements, statements) => break,
-                Message::CopyOutResponse(_) => return Err(self.wire.out_of_order(STEP_MISSING)),
+                Message::CopyOutResponse(_) => {
+                    return Err(self.messages.out_of_order(STEP_MISSING));
+                }
                 Message::ErrorResponse(error) => {
                     let is_refused = is_refusal(&error);
-                    let mut error = server_error(error.fields(), &self.statement, self.before);
-                    if error.sqlstate() == WRONG_COUNT {
+                    let mut error = server_error(error.fields(), &self.statement, self.sent_before);
+                    if error.sqlstate() == Some(WRONG_COUNT) {
                         error = Error::new(ErrorKind::Usage, error.message());
                     }
                     let outcome = match self.is_in_transaction() {
@@ -104,9 +107,9 @@ impl<S: Read + Write> Session<S> {
                         false if is_refused => Ok(CopyStart::Refused(error)),
                         _ => Err(error),
                     };
-                    return self.wait_ready(outcome, patience);
+                    return self.wait_ready(outcome, check);
                 }
-                _ => return Err(self.wire.out_of_order("not the beginning of a copy")),
+                _ => return Err(self.messages.out_of_order("not the beginning of a copy")),
             }
         }
         self.state = State::Copy { left: 0 };
@@ -115,15 +118,14 @@ impl<S: Read + Write> Session<S> {
 
     /// Loads the library within the user's transaction, which is to go on where that fails: returns
     /// why it did.
-    fn load_within(&mut self, patience: Patience<'_>) -> Result<Option<Error>> {
-        match self.ask(&format!("SAVEPOINT dray; {}; RELEASE SAVEPOINT dray", loading()), patience)
-        {
+    fn load_within(&mut self, check: CancelCheck<'_>) -> Result<Option<Error>> {
+        match self.ask(&format!("SAVEPOINT dray; {}; RELEASE SAVEPOINT dray", loading()), check) {
             Ok(_) => {
                 self.note_loaded();
                 Ok(None)
             }
             Err(error) if may_do_without(&error) && !self.is_broken() => {
-                self.ask("ROLLBACK TO SAVEPOINT dray; RELEASE SAVEPOINT dray", patience)?;
+                self.ask("ROLLBACK TO SAVEPOINT dray; RELEASE SAVEPOINT dray", check)?;
                 Ok(Some(not_loaded(error)))
             }
             Err(error) => Err(error),
@@ -132,19 +134,19 @@ impl<S: Read + Write> Session<S> {
 
     /// A process that has loaded the library keeps it.
     fn note_loaded(&mut self) {
-        self.loaded = self.names.is_some();
+        self.extension_loaded = self.same_process;
     }
 
     /// Loading the library and the COPY are one: a pooler may give what comes next to another
     /// backend.
     fn write_copy(&mut self, copy: &str, parameters: &[Parameter], load: bool) -> Result<()> {
-        let out = self.wire.out();
+        let out = self.messages.out();
         if parameters.is_empty() {
             if !load {
                 return frontend::query(copy, out).map_err(invalid);
             }
             let load = loading();
-            self.before += load.len() + 2;
+            self.sent_before += load.len() + 2;
             return frontend::query(&format!("{load}; {copy}"), out).map_err(invalid);
         }
         if load {
@@ -159,7 +161,7 @@ impl<S: Read + Write> Session<S> {
     ///
     /// # Errors
     /// When the statement fails, its data ends before, or the connection breaks.
-    pub fn read_copy(&mut self, mut room: &mut [u8], patience: Patience<'_>) -> Result<()> {
+    pub fn read_copy(&mut self, mut room: &mut [u8], check: CancelCheck<'_>) -> Result<()> {
         while !room.is_empty() {
             let State::Copy { left } = &mut self.state else {
                 return Err(Error::new(ErrorKind::Protocol, "no copy runs"));
@@ -167,30 +169,31 @@ impl<S: Read + Write> Session<S> {
             if *left > 0 {
                 let count = room.len().min(*left);
                 let (part, rest) = room.split_at_mut(count);
-                self.wire.read_exact(part, patience)?;
+                self.messages.read_exact(part, check)?;
                 (*left, room) = (*left - count, rest);
                 continue;
             }
-            let header = self.wire.peek(patience)?;
+            let header = self.messages.peek(check)?;
             if header.tag == b'd' {
-                self.wire.enter();
+                self.messages.enter();
                 *left = header.body_bytes;
                 continue;
             }
-            if header.is_aside() {
-                self.wire.message_or_aside(patience)?;
+            if header.is_async() {
+                self.messages.message_or_async(check)?;
                 continue;
             }
-            match self.wire.message(patience)? {
+            match self.messages.message(check)? {
                 Message::ErrorResponse(error) => {
-                    let error = Err(server_error(error.fields(), &self.statement, self.before));
+                    let error =
+                        Err(server_error(error.fields(), &self.statement, self.sent_before));
                     self.state = State::Idle;
-                    return self.wait_ready(error, patience);
+                    return self.wait_ready(error, check);
                 }
                 Message::CopyDone => {
-                    return Err(self.wire.out_of_order("the copy ended before its last frame"));
+                    return Err(self.messages.out_of_order("the copy ended before its last frame"));
                 }
-                _ => return Err(self.wire.out_of_order("not data of a copy")),
+                _ => return Err(self.messages.out_of_order("not data of a copy")),
             }
         }
         Ok(())
@@ -201,29 +204,30 @@ impl<S: Read + Write> Session<S> {
     /// # Errors
     /// When there is more, the server counts other rows, the statement fails at its very end, or
     /// the connection breaks.
-    pub fn finish_copy(&mut self, rows: u64, patience: Patience<'_>) -> Result<()> {
+    pub fn finish_copy(&mut self, rows: u64, check: CancelCheck<'_>) -> Result<()> {
         if !matches!(self.state, State::Copy { left: 0 }) {
-            return Err(self.wire.out_of_order("data after the last frame"));
+            return Err(self.messages.out_of_order("data after the last frame"));
         }
         let mut is_done = false;
         loop {
-            match self.wire.message(patience)? {
+            match self.messages.message(check)? {
                 Message::CopyDone if !is_done => is_done = true,
                 Message::CommandComplete(body) if is_done => {
                     self.tag = body.tag().unwrap_or_default().to_owned();
                     if let Some(miscount) = miscount(&self.tag, rows) {
-                        return Err(self.wire.out_of_order(&miscount));
+                        return Err(self.messages.out_of_order(&miscount));
                     }
                     self.state = State::Idle;
-                    self.wait_ready(Ok(()), patience)?;
+                    self.wait_ready(Ok(()), check)?;
                     return self.check_settings();
                 }
                 Message::ErrorResponse(error) => {
-                    let error = Err(server_error(error.fields(), &self.statement, self.before));
+                    let error =
+                        Err(server_error(error.fields(), &self.statement, self.sent_before));
                     self.state = State::Idle;
-                    return self.wait_ready(error, patience);
+                    return self.wait_ready(error, check);
                 }
-                _ => return Err(self.wire.out_of_order("data after the last frame")),
+                _ => return Err(self.messages.out_of_order("data after the last frame")),
             }
         }
     }
@@ -233,7 +237,7 @@ impl<S: Read + Write> Session<S> {
 /// that the statement end, nor the state of the transaction, nor the statement's syntax, which
 /// comes first where both are sent as one.
 fn may_do_without(error: &Error) -> bool {
-    let sqlstate = error.sqlstate();
+    let sqlstate = error.sqlstate().unwrap_or_default();
     !(sqlstate.is_empty()
         || sqlstate.starts_with("57")
         || sqlstate.starts_with("25")

@@ -62,15 +62,15 @@ fn session(messages: &[Vec<u8>]) -> Session<Script> {
     Session::new(Script(std::io::Cursor::new(messages.concat())), 15, &BTreeMap::new())
 }
 
-fn patience() -> impl FnMut() -> Result<()> {
+fn no_cancel() -> impl FnMut() -> Result<()> {
     || Ok(())
 }
 
 /// The rows of the next statement.
 fn read(session: &mut Session<Script>, statement: &str) -> Result<usize> {
-    session.start(statement, &[], &Options::default(), &mut patience())?;
+    session.start(statement, &[], &Options::default(), &mut no_cancel())?;
     let mut rows = 0;
-    while let Some(built) = session.next_batch(None, &mut patience())? {
+    while let Some(built) = session.next_batch(None, &mut no_cancel())? {
         rows += built.batch().rows;
     }
     Ok(rows)
@@ -146,9 +146,9 @@ fn no_step_of_a_copy_is_passed_over() {
             step => message(*step, b""),
         });
         let mut session = session(&said.collect::<Vec<_>>());
-        session.loaded = loaded;
+        session.extension_loaded = loaded;
         let parameter = Parameter { oid: 23, text: Some("1".to_owned()) };
-        session.start_copy("SELECT $1", &[parameter], "FORMAT dray", &mut patience()).is_ok()
+        session.start_copy("SELECT $1", &[parameter], "FORMAT dray", &mut no_cancel()).is_ok()
     };
     assert!(start(b"12H", true) && start(b"12C12H", false));
     for (wrong, loaded) in [
@@ -174,11 +174,11 @@ fn rows_of_a_copy() {
     let copy = |after: &[Vec<u8>]| {
         let begin = [message(b'H', b"\0\0\x01\0\0"), message(b'd', b"data")];
         let mut session = session(&[&begin, after].concat());
-        session.loaded = true;
-        let started = session.start_copy("SELECT v FROM t", &[], "FORMAT dray", &mut patience());
+        session.extension_loaded = true;
+        let started = session.start_copy("SELECT v FROM t", &[], "FORMAT dray", &mut no_cancel());
         assert!(matches!(started, Ok(CopyStart::Started)));
-        session.read_copy(&mut [0; 4], &mut patience()).unwrap();
-        session.finish_copy(5, &mut patience())
+        session.read_copy(&mut [0; 4], &mut no_cancel()).unwrap();
+        session.finish_copy(5, &mut no_cancel())
     };
     let done = message(b'c', b"");
     copy(&[done.clone(), tag("COPY 5"), ready()]).unwrap();
@@ -198,7 +198,7 @@ fn rows_of_a_copy() {
 #[test]
 fn questions_of_its_own() {
     let ask =
-        |messages: &[Vec<u8>]| session(messages).ask("BEGIN; SELECT 1; SELECT 2", &mut patience());
+        |messages: &[Vec<u8>]| session(messages).ask("BEGIN; SELECT 1; SELECT 2", &mut no_cancel());
     let rows = [
         tag("BEGIN"),
         described(),
@@ -244,8 +244,8 @@ fn settings_that_answers_are_read_by() {
     for refused in ["SELECT 'é'", "SET application_name = 'é'"] {
         let error = read(&mut session, refused).unwrap_err();
         assert!(error.to_string().contains("client_encoding was set to \"LATIN1\""), "{error}");
-        assert!(session.describe(refused, &[], &Options::default(), &mut patience()).is_err());
-        assert!(session.start_copy(refused, &[], "FORMAT dray", &mut patience()).is_err());
+        assert!(session.describe(refused, &[], &Options::default(), &mut no_cancel()).is_err());
+        assert!(session.start_copy(refused, &[], "FORMAT dray", &mut no_cancel()).is_err());
     }
     assert_eq!(read(&mut session, "RESET client_encoding").unwrap(), 0);
     let local = "SELECT set_config('Client_Encoding', 'LATIN1', true), v FROM t";

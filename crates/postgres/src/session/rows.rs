@@ -1,0 +1,252 @@
+//! Rows, one after the other, into columns.
+
+use std::io::{Read, Write};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use dray_format::{BatchBuilder, Built, ColumnProfile, Profile};
+use dray_pgtypes::{Column, Format};
+use postgres_protocol::message::backend::Message;
+use postgres_protocol::message::frontend;
+
+use super::messages::{MessageStream, server_error};
+use super::tag::miscount;
+use super::{BOUND, Options, STEP_MISSING, Session, State, invalid, value_error};
+use crate::error::{Error, ErrorKind, LIMIT_EXCEEDED, OUT_OF_RANGE, Result};
+use crate::net::CancelCheck;
+
+/// Copies a column's bytes to where they are to stay, or finds no memory for them.
+pub type CopyBytes<'a> = &'a mut dyn FnMut(&[u8]) -> Option<Bytes>;
+
+/// A statement whose rows come.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    columns: Arc<[Column]>,
+    builder: BatchBuilder,
+    options: Options,
+    /// Rows of earlier batches.
+    rows_before: u64,
+    /// Bytes of each column's values as Arrow data. What they were received in is not counted: it
+    /// would cost a twentieth of parsing.
+    decoded: Vec<u64>,
+    /// The statement returns rows, be they without columns.
+    are_expected: bool,
+    /// The server has said that the statement is bound.
+    is_bound: bool,
+}
+
+impl Rows {
+    /// The rows of these columns, of which none has come yet.
+    pub(crate) fn new(
+        columns: Arc<[Column]>,
+        builder: BatchBuilder,
+        options: Options,
+        are_expected: bool,
+        is_bound: bool,
+    ) -> Self {
+        let decoded = vec![0; columns.len()];
+        Self { columns, builder, options, rows_before: 0, decoded, are_expected, is_bound }
+    }
+
+    pub(crate) fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// What is wrong with the rows that came, if the statement ends with this tag.
+    pub(crate) fn miscount(&self, tag: &str) -> Option<String> {
+        // CREATE TABLE AS has a SELECT's tag, and returns no rows.
+        self.are_expected.then(|| miscount(tag, self.rows_before + self.builder.rows() as u64))?
+    }
+
+    /// Reads rows until a batch is full (false) or something else comes (true).
+    pub(crate) fn fill<S: Read + Write>(
+        &mut self,
+        messages: &mut MessageStream<S>,
+        bytes: &mut u64,
+        check: CancelCheck<'_>,
+    ) -> Result<bool> {
+        if !self.is_bound {
+            match messages.next_tag(check)? {
+                BOUND => messages.message(check)?,
+                // Why it could not be.
+                b'E' => return Ok(true),
+                _ => return Err(messages.out_of_order(STEP_MISSING)),
+            };
+            self.is_bound = true;
+        }
+        loop {
+            let header = messages.peek(check)?;
+            match header.tag {
+                b'D' if self.are_expected => {}
+                b'D' => return Err(messages.out_of_order("rows of a statement that has none")),
+                // A notice, a notification or a setting comes between rows.
+                b'N' | b'A' | b'S' => {
+                    messages.message_or_async(check)?;
+                    continue;
+                }
+                _ => return Ok(true),
+            }
+            if header.body_bytes > self.options.row_bytes_max {
+                let what = format!(
+                    "row {} has {} bytes, over row_bytes_max of {}",
+                    self.rows_before + self.builder.rows() as u64 + 1,
+                    header.body_bytes,
+                    self.options.row_bytes_max
+                );
+                let error = Error::new(ErrorKind::Limit, what).with_sqlstate(LIMIT_EXCEEDED);
+                return Err(error.with_hint("raise row_bytes_max"));
+            }
+            *bytes += header.body_bytes as u64;
+            let body = messages.body(header, check)?;
+            if !push_row(&self.columns, &mut self.builder, body, self.rows_before)? {
+                return Err(messages.out_of_order("a row that does not fit its description"));
+            }
+            let rows = self.builder.rows();
+            if rows >= self.options.batch_rows
+                || rows.is_multiple_of(64) && self.builder.bytes() >= self.options.batch_bytes
+                || header.body_bytes >= self.options.batch_bytes / 64
+                    && self.builder.bytes() >= self.options.batch_bytes
+            {
+                return Ok(false);
+            }
+        }
+    }
+
+    pub(crate) fn take(&mut self, copy: Option<CopyBytes<'_>>) -> Result<Built> {
+        self.rows_before += self.builder.rows() as u64;
+        let built = match copy {
+            Some(copy) => self.builder.finish_copied(copy),
+            None => self.builder.finish(),
+        };
+        let built = built.map_err(value_error)?;
+        let batch = built.batch();
+        // An empty batch is not handed on.
+        for (decoded, column) in
+            self.decoded.iter_mut().zip(&batch.columns).filter(|_| batch.rows > 0)
+        {
+            *decoded += column.plain_bytes(0, batch.rows);
+        }
+        Ok(built)
+    }
+
+    /// How each column came, over all batches that were taken.
+    pub(crate) fn profile(&self) -> Profile {
+        let columns =
+            self.columns.iter().zip(&self.decoded).map(|(column, decoded)| ColumnProfile {
+                body_bytes: 0,
+                decoded_bytes: *decoded,
+                decode_ns: 0,
+                encodings: match column.format() {
+                    Format::Binary => vec!["binary"],
+                    Format::Text => vec!["text"],
+                },
+            });
+        Profile { columns: columns.collect() }
+    }
+}
+
+impl<S: Read + Write> Session<S> {
+    /// The next rows; None after the last, when the statement has ended. `copy` places the bytes of
+    /// columns.
+    ///
+    /// # Errors
+    /// When the statement fails, a value does not fit its column, or the connection breaks. If the
+    /// statement still runs then ([`Self::is_running`]), it must be cancelled and drained.
+    pub fn next_batch(
+        &mut self,
+        copy: Option<CopyBytes<'_>>,
+        check: CancelCheck<'_>,
+    ) -> Result<Option<Built>> {
+        let State::Rows(rows) = &mut self.state else { return Ok(None) };
+        if !rows.fill(&mut self.messages, &mut self.bytes, check)? {
+            return rows.take(copy).map(Some);
+        }
+        let ended = match self.messages.message(check)? {
+            Message::CommandComplete(body) => {
+                self.tag = body.tag().unwrap_or_default().to_owned();
+                if let Some(miscount) = rows.miscount(&self.tag) {
+                    return Err(self.messages.out_of_order(&miscount));
+                }
+                Ok(())
+            }
+            Message::EmptyQueryResponse => Ok(()),
+            Message::ErrorResponse(error) => {
+                Err(server_error(error.fields(), &self.statement, self.sent_before))
+            }
+            Message::CopyInResponse(_) => {
+                frontend::copy_fail("not supported here", self.messages.out()).map_err(invalid)?;
+                frontend::sync(self.messages.out());
+                self.messages.send(check)?;
+                Err(copy_refused())
+            }
+            Message::CopyOutResponse(_) => {
+                self.state = State::Unreadable;
+                return Err(copy_refused());
+            }
+            _ => return Err(self.messages.out_of_order("neither a row nor the end")),
+        };
+        let State::Rows(mut rows) = std::mem::replace(&mut self.state, State::Idle) else {
+            return Ok(None);
+        };
+        self.wait_ready(ended, check)?;
+        if !rows.columns().is_empty() {
+            self.check_settings()?;
+        }
+        let last = rows.take(copy)?;
+        self.profile = rows.profile();
+        Ok((last.batch().rows > 0).then_some(last))
+    }
+}
+
+/// Appends a row: a count, and for each column a length, -1 for NULL, and a value. False if it is
+/// not one.
+#[inline]
+pub(crate) fn push_row(
+    columns: &[Column],
+    builder: &mut BatchBuilder,
+    body: &[u8],
+    rows_before: u64,
+) -> Result<bool> {
+    let Some((count, mut rest)) = body.split_first_chunk::<2>() else { return Ok(false) };
+    if usize::from(u16::from_be_bytes(*count)) != columns.len() {
+        return Ok(false);
+    }
+    let row = rows_before + builder.rows() as u64 + 1;
+    for (column, builder) in columns.iter().zip(builder.columns()) {
+        let Some((length, after)) = rest.split_first_chunk::<4>() else { return Ok(false) };
+        let value = match i32::from_be_bytes(*length) {
+            -1 => {
+                rest = after;
+                None
+            }
+            bytes => {
+                let split =
+                    usize::try_from(bytes).ok().and_then(|bytes| after.split_at_checked(bytes));
+                let Some((value, after)) = split else { return Ok(false) };
+                rest = after;
+                Some(value)
+            }
+        };
+        if let Err(error) = column.push(builder, value) {
+            return Err(row_error(error, column, row));
+        }
+    }
+    builder.close_row().map_err(value_error)?;
+    Ok(rest.is_empty())
+}
+
+#[cold]
+fn row_error(error: dray_pgtypes::Error, column: &Column, row: u64) -> Error {
+    // The states are those that the extension gives.
+    let (kind, sqlstate) = match &error {
+        dray_pgtypes::Error::Unrepresentable(_) => (ErrorKind::Value, OUT_OF_RANGE),
+        dray_pgtypes::Error::Malformed(_) => (ErrorKind::Protocol, ""),
+        dray_pgtypes::Error::Format(_) => (ErrorKind::Limit, LIMIT_EXCEEDED),
+    };
+    Error::new(kind, format!("column {:?}, row {row}: {error}", column.field().name))
+        .with_sqlstate(sqlstate)
+}
+
+fn copy_refused() -> Error {
+    Error::new(ErrorKind::Usage, "COPY has no rows of its own").with_hint("run the query itself")
+}
