@@ -19,6 +19,13 @@ const OWN_STATEMENT: &str = "dray_types";
 /// The rows of an answer: a value for each column, None for NULL.
 type TextRows = Vec<Vec<Option<String>>>;
 
+/// Whether the server describes the rows of a statement before it sends them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Description {
+    Sent,
+    Skipped,
+}
+
 impl<S: Read + Write> Session<S> {
     /// Runs statements and returns their rows as text.
     ///
@@ -32,7 +39,7 @@ impl<S: Read + Write> Session<S> {
         // The text may be several statements.
         let mut rows = Vec::new();
         let outcome = loop {
-            match self.text_rows(false, check) {
+            match self.text_rows(Description::Sent, check) {
                 Ok(more) => rows.extend(more),
                 Err(error) => break Err(error),
             }
@@ -81,7 +88,7 @@ impl<S: Read + Write> Session<S> {
         for step in [CLOSED, PARSED, BOUND] {
             self.done(step, check)?;
         }
-        let rows = self.text_rows(true, check)?;
+        let rows = self.text_rows(Description::Skipped, check)?;
         self.done(CLOSED, check)?;
         Ok(rows)
     }
@@ -99,10 +106,10 @@ impl<S: Read + Write> Session<S> {
         }
     }
 
-    /// The rows of a statement up to its end. Without a description it is taken to return rows.
-    fn text_rows(&mut self, is_undescribed: bool, check: CancelCheck<'_>) -> Result<TextRows> {
+    /// The rows of a statement up to its end.
+    fn text_rows(&mut self, description: Description, check: CancelCheck<'_>) -> Result<TextRows> {
         let mut rows = Vec::new();
-        let mut returns_rows = is_undescribed;
+        let mut returns_rows = description == Description::Skipped;
         loop {
             match self.messages.message(check)? {
                 Message::DataRow(row) if returns_rows => {

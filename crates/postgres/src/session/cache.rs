@@ -9,6 +9,7 @@ use postgres_protocol::message::frontend;
 
 use super::parameter::Parameter;
 use super::prepare::{Columns, Described};
+use super::rows::BindReport;
 use super::{BOUND, Session, State, invalid};
 use crate::error::{Error, ErrorKind, Result};
 use crate::net::CancelCheck;
@@ -94,8 +95,7 @@ impl StatementCache {
 }
 
 impl<S: Read + Write> Session<S> {
-    /// Starts a cached statement. Returns its columns and whether the server has reported it as
-    /// bound; None if it must be prepared anew.
+    /// Starts a cached statement; None if it must be prepared anew.
     ///
     /// The second run prepares the statement under a name. Later runs use that name and spare the
     /// server parsing, planning and describing it.
@@ -104,14 +104,14 @@ impl<S: Read + Write> Session<S> {
         mut cached: CachedStatement,
         parameters: &[Parameter],
         check: CancelCheck<'_>,
-    ) -> Result<Option<(Columns, bool)>> {
+    ) -> Result<Option<(Columns, BindReport)>> {
         let columns = cached.columns.clone();
         if let Some(name) = &cached.prepared {
             self.execute(name, &columns.columns, parameters, check)?;
             return match self.done(BOUND, check) {
                 Ok(()) => {
                     self.cache.push(cached);
-                    Ok(Some((columns, true)))
+                    Ok(Some((columns, BindReport::Received)))
                 }
                 Err(error) => {
                     self.cache.obsolete.extend(cached.prepared);
@@ -134,7 +134,7 @@ impl<S: Read + Write> Session<S> {
         let described = self.described(parameters, check);
         if described.as_ref().is_ok_and(|described| *described == cached.described) {
             self.cache.push(cached);
-            return Ok(Some((columns, false)));
+            return Ok(Some((columns, BindReport::Pending)));
         }
         self.cache.obsolete.extend(cached.prepared);
         match described {

@@ -1,8 +1,8 @@
 //! Messages over a socket: PostgreSQL's protocol, version 3 (its manual, chapter "Frontend/Backend
 //! Protocol").
 //!
-//! Rows and data of COPY, which is nearly all that comes, are read in place; everything else goes
-//! through `postgres-protocol`.
+//! Rows and COPY data, nearly all of the bytes, are read in place. All other messages go through
+//! `postgres-protocol`.
 
 use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
@@ -16,14 +16,14 @@ use super::settings::Settings;
 use crate::error::{Error, ErrorKind, Result};
 use crate::net::{CancelCheck, is_timeout, write_all};
 
-/// What is read from the socket at once.
+/// The most bytes that are read from the socket at once.
 const READ_BYTES: usize = 256 << 10;
-/// A tag, and the length of what follows, itself counted.
+/// A tag, and the length of the rest with itself.
 const HEADER_BYTES: usize = 5;
-/// The largest message but rows and data: an error may quote a statement.
+/// The largest message, rows and COPY data apart. An error may quote a statement.
 const MESSAGE_BYTES_MAX: usize = 64 << 20;
 
-/// What a message is, and how many bytes it has.
+/// The header of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) tag: u8,
@@ -31,26 +31,27 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// Whether the message may come at any time: a notice, a notification or a setting.
+    /// Whether the message is asynchronous, so that it may come at any time: a notice, a
+    /// notification or a setting.
     #[inline]
     pub(crate) fn is_async(self) -> bool {
         matches!(self.tag, b'N' | b'A' | b'S')
     }
 }
 
-/// A socket with what was read from it and what is to be written to it.
+/// A socket with buffers for reading and writing messages.
 #[derive(Debug)]
 pub(crate) struct MessageStream<S> {
     stream: S,
-    /// `buffer[start..end]` has been read and not yet used.
+    /// `buffer[start..end]` was read and not used yet.
     buffer: Vec<u8>,
     start: usize,
     end: usize,
     out: BytesMut,
     broken: bool,
-    /// Time spent in reading, which is mostly waiting.
+    /// The time spent in reading, mostly waiting.
     waited: Duration,
-    /// Whatever the server has reported, at login and since.
+    /// The settings that the server has reported, at login and since.
     settings: Settings,
 }
 
@@ -68,37 +69,37 @@ impl<S: Read + Write> MessageStream<S> {
         }
     }
 
-    /// Whether the connection can't be used any more.
+    /// Whether the connection broke or was given up.
     pub(crate) fn is_broken(&self) -> bool {
         self.broken
     }
 
-    /// Gives the connection up: it is no longer known what comes next.
+    /// Gives the connection up, since nobody knows what comes next.
     pub(crate) fn break_off(&mut self) {
         self.broken = true;
     }
 
-    /// How long reading from the socket took so far.
+    /// The time spent in reading from the socket so far.
     pub(crate) fn waited(&self) -> Duration {
         self.waited
     }
 
-    /// The settings that answers are read by.
+    /// The settings by which results are read.
     pub(crate) fn settings(&mut self) -> &mut Settings {
         &mut self.settings
     }
 
-    /// Whether backslashes escape in plain strings, once the server has said it.
+    /// Whether backslashes escape in plain strings, once the server has reported it.
     pub(crate) fn escapes(&self) -> Option<bool> {
         self.settings.escapes()
     }
 
-    /// Where messages are written before [`Self::send`].
+    /// The buffer where messages are written before [`Self::send`].
     pub(crate) fn out(&mut self) -> &mut BytesMut {
         &mut self.out
     }
 
-    /// Sends what was written.
+    /// Sends the written messages.
     pub(crate) fn send(&mut self, check: CancelCheck<'_>) -> Result<()> {
         let sent = write_all(&mut self.stream, &self.out, broke, check);
         self.out.clear();
@@ -106,7 +107,7 @@ impl<S: Read + Write> MessageStream<S> {
         sent.inspect_err(|_| self.broken = true)
     }
 
-    /// A courtesy to the server, which notices the end either way.
+    /// Sends Terminate, as a courtesy: the server notices the end either way.
     pub(crate) fn say_goodbye(&mut self) {
         if !self.broken {
             self.out.clear();
@@ -116,7 +117,7 @@ impl<S: Read + Write> MessageStream<S> {
         }
     }
 
-    /// The header of the next message, which stays the next one until its body is read.
+    /// The header of the next message, which stays the next until its body is read.
     #[inline]
     pub(crate) fn peek(&mut self, check: CancelCheck<'_>) -> Result<Header> {
         self.fill(HEADER_BYTES, check)?;
@@ -128,7 +129,7 @@ impl<S: Read + Write> MessageStream<S> {
         }
     }
 
-    /// The body of the next message, whole.
+    /// Reads the whole body of the next message.
     #[inline]
     pub(crate) fn body(&mut self, header: Header, check: CancelCheck<'_>) -> Result<&[u8]> {
         let bytes = HEADER_BYTES + header.body_bytes;
@@ -138,34 +139,34 @@ impl<S: Read + Write> MessageStream<S> {
         Ok(body)
     }
 
-    /// Passes over the header of the next message, whose body is then read in parts.
+    /// Skips the header of the next message, so that its body can be read in parts.
     pub(crate) fn enter(&mut self) {
         self.start += HEADER_BYTES;
     }
 
-    /// A part of a body.
-    pub(crate) fn read_exact(&mut self, mut room: &mut [u8], check: CancelCheck<'_>) -> Result<()> {
-        while !room.is_empty() {
+    /// Reads a part of a body.
+    pub(crate) fn read_exact(&mut self, mut to: &mut [u8], check: CancelCheck<'_>) -> Result<()> {
+        while !to.is_empty() {
             let buffered = &self.buffer[self.start..self.end];
-            if buffered.is_empty() && room.len() >= READ_BYTES / 4 {
-                // Large parts go where they belong at once.
-                let read = self.read(0, room, check)?;
-                room = &mut room[read..];
+            if buffered.is_empty() && to.len() >= READ_BYTES / 4 {
+                // Large parts are read straight to their place.
+                let read = self.read(0, to, check)?;
+                to = &mut to[read..];
                 continue;
             }
             if buffered.is_empty() {
                 self.fill(1, check)?;
                 continue;
             }
-            let count = buffered.len().min(room.len());
-            room[..count].copy_from_slice(&buffered[..count]);
+            let count = buffered.len().min(to.len());
+            to[..count].copy_from_slice(&buffered[..count]);
             self.start += count;
-            room = &mut room[count..];
+            to = &mut to[count..];
         }
         Ok(())
     }
 
-    /// The tag of the next message, but for those that may come at any time.
+    /// The tag of the next message that is not asynchronous.
     pub(crate) fn next_tag(&mut self, check: CancelCheck<'_>) -> Result<u8> {
         loop {
             let header = self.peek(check)?;
@@ -176,8 +177,7 @@ impl<S: Read + Write> MessageStream<S> {
         }
     }
 
-    /// The next message but rows and data of COPY. Notices and notifications are passed over,
-    /// settings taken note of.
+    /// Reads the next message that is not asynchronous. It must be no row and no COPY data.
     pub(crate) fn message(&mut self, check: CancelCheck<'_>) -> Result<Message> {
         loop {
             if let Some(message) = self.message_or_async(check)? {
@@ -186,7 +186,7 @@ impl<S: Read + Write> MessageStream<S> {
         }
     }
 
-    /// The next message; none if it is one of those that may come at any time.
+    /// Reads the next message. An asynchronous one gives None; a setting is noted.
     pub(crate) fn message_or_async(&mut self, check: CancelCheck<'_>) -> Result<Option<Message>> {
         let header = self.peek(check)?;
         if header.body_bytes > MESSAGE_BYTES_MAX {
@@ -199,8 +199,7 @@ impl<S: Read + Write> MessageStream<S> {
         match Message::parse(&mut raw) {
             Ok(Some(Message::NoticeResponse(_) | Message::NotificationResponse(_))) => {}
             Ok(Some(Message::ParameterStatus(status))) => {
-                // What a setting is set to may be in any encoding; the values that matter are
-                // ASCII.
+                // A value may be in any encoding; those that matter are ASCII.
                 if let (Ok(name), Ok(value)) = (status.name(), status.value()) {
                     self.settings.report(name, value);
                 }
@@ -212,24 +211,25 @@ impl<S: Read + Write> MessageStream<S> {
         Ok(None)
     }
 
-    /// The server broke the protocol, so nothing that follows can be trusted.
+    /// The error of a server that broke the protocol, so that nothing it sends can be trusted.
     #[cold]
     pub(crate) fn out_of_order(&mut self, what: &str) -> Error {
         self.broken = true;
         Error::new(ErrorKind::Protocol, format!("the server's answer can't be understood: {what}"))
     }
 
-    /// Has at least so many bytes in the buffer.
+    /// Fills the buffer to at least `bytes` bytes.
     #[inline]
     fn fill(&mut self, bytes: usize, check: CancelCheck<'_>) -> Result<()> {
         if self.end - self.start >= bytes { Ok(()) } else { self.fill_more(bytes, check) }
     }
 
     fn fill_more(&mut self, bytes: usize, check: CancelCheck<'_>) -> Result<()> {
+        debug_assert!(self.start <= self.end && self.end <= self.buffer.len());
         self.buffer.copy_within(self.start..self.end, 0);
         (self.start, self.end) = (0, self.end - self.start);
         if self.buffer.len() < bytes {
-            // A large row. Whoever asks has held its size against a limit.
+            // A large row. The caller has checked its size against a limit.
             let more = bytes.next_multiple_of(READ_BYTES) - self.buffer.len();
             let reserved = self.buffer.try_reserve_exact(more);
             reserved.map_err(|_| {
@@ -246,12 +246,12 @@ impl<S: Read + Write> MessageStream<S> {
         Ok(())
     }
 
-    /// Reads at least a byte, from `from` on.
-    fn read(&mut self, from: usize, room: &mut [u8], check: CancelCheck<'_>) -> Result<usize> {
-        let room = &mut room[from..];
+    /// Reads at least one byte to `to[from..]`.
+    fn read(&mut self, from: usize, to: &mut [u8], check: CancelCheck<'_>) -> Result<usize> {
+        let to = &mut to[from..];
         loop {
             let asked = Instant::now();
-            let read = self.stream.read(room);
+            let read = self.stream.read(to);
             self.waited += asked.elapsed();
             match read {
                 Ok(0) => {
@@ -275,9 +275,13 @@ fn broke(cause: io::Error) -> Error {
     Error::new(ErrorKind::Connection, "the connection to the server broke").with_cause(cause)
 }
 
-/// What the server says of a failure. `statement` is the SQL that its position points into, once
-/// the characters are passed that were sent `before` it.
-pub(crate) fn server_error(mut fields: ErrorFields<'_>, statement: &str, before: usize) -> Error {
+/// An error that the server reports. Its position counts the characters that were sent, of which
+/// `sent_before` precede `statement`.
+pub(crate) fn server_error(
+    mut fields: ErrorFields<'_>,
+    statement: &str,
+    sent_before: usize,
+) -> Error {
     let (mut message, mut sqlstate, mut detail, mut hint, mut position) =
         (String::new(), String::new(), String::new(), String::new(), None);
     while let Ok(Some(field)) = fields.next() {
@@ -288,8 +292,10 @@ pub(crate) fn server_error(mut fields: ErrorFields<'_>, statement: &str, before:
             b'D' => detail = value(),
             b'H' => hint = value(),
             b'P' => {
-                position =
-                    value().parse::<usize>().ok().and_then(|position| position.checked_sub(before))
+                position = value()
+                    .parse::<usize>()
+                    .ok()
+                    .and_then(|position| position.checked_sub(sent_before))
             }
             _ => {}
         }
@@ -303,7 +309,7 @@ pub(crate) fn server_error(mut fields: ErrorFields<'_>, statement: &str, before:
     Error::new(ErrorKind::Server, message).with_sqlstate(sqlstate).with_hint(hint)
 }
 
-/// Where in a statement its character `position` is, counted from 1.
+/// The line and column of a statement's character `position`, counted from 1.
 fn line_of(statement: &str, position: usize) -> Option<String> {
     let at = statement
         .char_indices()

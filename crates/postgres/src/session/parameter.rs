@@ -1,4 +1,4 @@
-//! Values for the parameters of a statement, and the messages that carry them.
+//! Values of a statement's parameters, and the messages that carry them.
 
 use postgres_protocol::IsNull;
 use postgres_protocol::message::frontend;
@@ -6,27 +6,27 @@ use postgres_protocol::message::frontend;
 use super::invalid;
 use crate::error::{Error, ErrorKind, Result};
 
-/// `cstring`: to the extension, a value whose type it infers (spec/protocol.md section 10).
+/// `cstring`: tells the extension to infer the type (spec/protocol.md section 10).
 const CSTRING_OID: u32 = 2275;
 
-/// The value of `$1`, `$2` …: a type, or 0 to let the server infer it, and the value's text.
+/// The value of a parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parameter {
-    /// The type's number in `pg_type`.
+    /// The type's oid; 0 lets the server infer it.
     pub oid: u32,
-    /// What the type's input function reads; none for NULL.
+    /// The value as the type's input function reads it; None is NULL.
     pub text: Option<String>,
 }
 
 impl Parameter {
-    /// The type that a COPY of the extension is prepared with.
+    /// The oid that a COPY of the extension is prepared with.
     pub(crate) fn oid_for_copy(&self) -> u32 {
         if self.oid == 0 { CSTRING_OID } else { self.oid }
     }
 }
 
-/// Writes what runs a statement whose columns nobody asks for.
-pub(crate) fn run(
+/// Writes the messages that run a statement without describing its columns.
+pub(super) fn run(
     statement: &str,
     oids: impl IntoIterator<Item = u32>,
     parameters: &[Parameter],
@@ -37,7 +37,8 @@ pub(crate) fn run(
     frontend::execute("", 0, out).map_err(invalid)
 }
 
-pub(crate) fn bind<'a>(
+/// Writes the Bind message of a prepared statement; `formats` are those of its columns.
+pub(super) fn bind<'a>(
     statement: &str,
     parameters: impl IntoIterator<Item = &'a Parameter>,
     formats: &[i16],

@@ -14,7 +14,7 @@ use postgres_protocol::message::frontend;
 use super::cache::CachedStatement;
 use super::messages::server_error;
 use super::parameter::{Parameter, bind};
-use super::rows::Rows;
+use super::rows::{BindReport, Rows};
 use super::{Options, STEP_MISSING, Session, State, invalid};
 use crate::catalog;
 use crate::error::{Error, ErrorKind, Result};
@@ -83,14 +83,16 @@ impl<S: Read + Write> Session<S> {
             Some(cached) => self.start_cached(cached, parameters, check)?,
             None => None,
         };
-        let (Columns { columns, schema, returns_rows }, is_bound) = match started {
+        let (columns, bind) = match started {
             Some(started) => started,
-            None => (self.start_new(statement, oids, parameters, options, check)?, false),
+            None => {
+                let columns = self.start_new(statement, oids, parameters, options, check)?;
+                (columns, BindReport::Pending)
+            }
         };
+        let schema = columns.schema.clone();
         let builder = options.builder(schema.clone())?;
-        let options = options.clone();
-        self.state =
-            State::Rows(Box::new(Rows::new(columns, builder, options, returns_rows, is_bound)));
+        self.state = State::Rows(Box::new(Rows::new(columns, builder, options.clone(), bind)));
         Ok(schema)
     }
 

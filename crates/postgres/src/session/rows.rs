@@ -1,7 +1,6 @@
-//! Rows, one after the other, into columns.
+//! The rows of a statement, as batches of columns.
 
 use std::io::{Read, Write};
-use std::sync::Arc;
 
 use bytes::Bytes;
 use dray_format::{BatchBuilder, Built, ColumnProfile, Profile};
@@ -10,81 +9,90 @@ use postgres_protocol::message::backend::Message;
 use postgres_protocol::message::frontend;
 
 use super::messages::{MessageStream, server_error};
+use super::prepare::Columns;
 use super::tag::miscount;
 use super::{BOUND, Options, STEP_MISSING, Session, State, invalid, value_error};
 use crate::error::{Error, ErrorKind, LIMIT_EXCEEDED, OUT_OF_RANGE, Result};
 use crate::net::CancelCheck;
 
-/// Copies a column's bytes to where they are to stay, or finds no memory for them.
+/// Copies the bytes of a column to where they stay; None if there is no memory.
 pub type CopyBytes<'a> = &'a mut dyn FnMut(&[u8]) -> Option<Bytes>;
 
-/// A statement whose rows come.
+/// A statement whose rows arrive.
 #[derive(Debug)]
-pub(crate) struct Rows {
-    columns: Arc<[Column]>,
+pub(super) struct Rows {
+    columns: Columns,
     builder: BatchBuilder,
     options: Options,
     /// Rows of earlier batches.
     rows_before: u64,
-    /// Bytes of each column's values as Arrow data. What they were received in is not counted: it
-    /// would cost a twentieth of parsing.
+    /// Bytes of each column's values as Arrow data. The bytes received are not counted by column:
+    /// that would take a twentieth of the time of parsing.
     decoded: Vec<u64>,
-    /// The statement returns rows, be they without columns.
-    are_expected: bool,
-    /// The server has said that the statement is bound.
-    is_bound: bool,
+    bind: BindReport,
+}
+
+/// Why [`Rows::fill`] returned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Filled {
+    /// A batch is full.
+    Batch,
+    /// Something else than a row comes next.
+    End,
+}
+
+/// Whether the server has reported the statement as bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BindReport {
+    Received,
+    Pending,
 }
 
 impl Rows {
-    /// The rows of these columns, of which none has come yet.
-    pub(crate) fn new(
-        columns: Arc<[Column]>,
+    /// The rows of a statement that has just started.
+    pub(super) fn new(
+        columns: Columns,
         builder: BatchBuilder,
         options: Options,
-        are_expected: bool,
-        is_bound: bool,
+        bind: BindReport,
     ) -> Self {
-        let decoded = vec![0; columns.len()];
-        Self { columns, builder, options, rows_before: 0, decoded, are_expected, is_bound }
+        let decoded = vec![0; columns.columns.len()];
+        Self { columns, builder, options, rows_before: 0, decoded, bind }
     }
 
-    pub(crate) fn columns(&self) -> &[Column] {
-        &self.columns
+    /// The contradiction between the rows that arrived and the statement's tag, if there is one.
+    fn miscount(&self, tag: &str) -> Option<String> {
+        // CREATE TABLE AS has the tag of a SELECT and returns no rows.
+        let rows = self.rows_before + self.builder.rows() as u64;
+        self.columns.returns_rows.then(|| miscount(tag, rows))?
     }
 
-    /// What is wrong with the rows that came, if the statement ends with this tag.
-    pub(crate) fn miscount(&self, tag: &str) -> Option<String> {
-        // CREATE TABLE AS has a SELECT's tag, and returns no rows.
-        self.are_expected.then(|| miscount(tag, self.rows_before + self.builder.rows() as u64))?
-    }
-
-    /// Reads rows until a batch is full (false) or something else comes (true).
-    pub(crate) fn fill<S: Read + Write>(
+    /// Reads rows until a batch is full or something else arrives.
+    fn fill<S: Read + Write>(
         &mut self,
         messages: &mut MessageStream<S>,
         bytes: &mut u64,
         check: CancelCheck<'_>,
-    ) -> Result<bool> {
-        if !self.is_bound {
+    ) -> Result<Filled> {
+        if self.bind == BindReport::Pending {
             match messages.next_tag(check)? {
                 BOUND => messages.message(check)?,
-                // Why it could not be.
-                b'E' => return Ok(true),
+                // The error says why it could not be bound.
+                b'E' => return Ok(Filled::End),
                 _ => return Err(messages.out_of_order(STEP_MISSING)),
             };
-            self.is_bound = true;
+            self.bind = BindReport::Received;
         }
         loop {
             let header = messages.peek(check)?;
             match header.tag {
-                b'D' if self.are_expected => {}
+                b'D' if self.columns.returns_rows => {}
                 b'D' => return Err(messages.out_of_order("rows of a statement that has none")),
-                // A notice, a notification or a setting comes between rows.
-                b'N' | b'A' | b'S' => {
+                _ if header.is_async() => {
                     messages.message_or_async(check)?;
                     continue;
                 }
-                _ => return Ok(true),
+                _ => return Ok(Filled::End),
             }
             if header.body_bytes > self.options.row_bytes_max {
                 let what = format!(
@@ -98,7 +106,7 @@ impl Rows {
             }
             *bytes += header.body_bytes as u64;
             let body = messages.body(header, check)?;
-            if !push_row(&self.columns, &mut self.builder, body, self.rows_before)? {
+            if !push_row(&self.columns.columns, &mut self.builder, body, self.rows_before)? {
                 return Err(messages.out_of_order("a row that does not fit its description"));
             }
             let rows = self.builder.rows();
@@ -107,12 +115,13 @@ impl Rows {
                 || header.body_bytes >= self.options.batch_bytes / 64
                     && self.builder.bytes() >= self.options.batch_bytes
             {
-                return Ok(false);
+                return Ok(Filled::Batch);
             }
         }
     }
 
-    pub(crate) fn take(&mut self, copy: Option<CopyBytes<'_>>) -> Result<Built> {
+    /// Takes the rows read so far.
+    fn take(&mut self, copy: Option<CopyBytes<'_>>) -> Result<Built> {
         self.rows_before += self.builder.rows() as u64;
         let built = match copy {
             Some(copy) => self.builder.finish_copied(copy),
@@ -120,7 +129,7 @@ impl Rows {
         };
         let built = built.map_err(value_error)?;
         let batch = built.batch();
-        // An empty batch is not handed on.
+        // An empty batch is not handed out.
         for (decoded, column) in
             self.decoded.iter_mut().zip(&batch.columns).filter(|_| batch.rows > 0)
         {
@@ -129,10 +138,10 @@ impl Rows {
         Ok(built)
     }
 
-    /// How each column came, over all batches that were taken.
-    pub(crate) fn profile(&self) -> Profile {
+    /// The format and the bytes of each column, over all batches.
+    fn profile(&self) -> Profile {
         let columns =
-            self.columns.iter().zip(&self.decoded).map(|(column, decoded)| ColumnProfile {
+            self.columns.columns.iter().zip(&self.decoded).map(|(column, decoded)| ColumnProfile {
                 body_bytes: 0,
                 decoded_bytes: *decoded,
                 decode_ns: 0,
@@ -158,7 +167,7 @@ impl<S: Read + Write> Session<S> {
         check: CancelCheck<'_>,
     ) -> Result<Option<Built>> {
         let State::Rows(rows) = &mut self.state else { return Ok(None) };
-        if !rows.fill(&mut self.messages, &mut self.bytes, check)? {
+        if rows.fill(&mut self.messages, &mut self.bytes, check)? == Filled::Batch {
             return rows.take(copy).map(Some);
         }
         let ended = match self.messages.message(check)? {
@@ -189,7 +198,7 @@ impl<S: Read + Write> Session<S> {
             return Ok(None);
         };
         self.wait_ready(ended, check)?;
-        if !rows.columns().is_empty() {
+        if !rows.columns.columns.is_empty() {
             self.check_settings()?;
         }
         let last = rows.take(copy)?;
@@ -198,8 +207,8 @@ impl<S: Read + Write> Session<S> {
     }
 }
 
-/// Appends a row: a count, and for each column a length, -1 for NULL, and a value. False if it is
-/// not one.
+/// Appends a row: the number of columns, and for each a length, -1 for NULL, and the value. Returns
+/// false if the bytes are no such row.
 #[inline]
 pub(crate) fn push_row(
     columns: &[Column],
@@ -237,7 +246,7 @@ pub(crate) fn push_row(
 
 #[cold]
 fn row_error(error: dray_pgtypes::Error, column: &Column, row: u64) -> Error {
-    // The states are those that the extension gives.
+    // The extension gives the same SQLSTATEs.
     let (kind, sqlstate) = match &error {
         dray_pgtypes::Error::Unrepresentable(_) => (ErrorKind::Value, OUT_OF_RANGE),
         dray_pgtypes::Error::Malformed(_) => (ErrorKind::Protocol, ""),

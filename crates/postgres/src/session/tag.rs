@@ -1,20 +1,20 @@
-//! What the server says at a statement's end: `SELECT 5`.
+//! Command tags, which the server sends at a statement's end: `SELECT 5`.
 
-/// How many rows a statement that returns rows has returned by its tag; none where tags do not say,
-/// as after `EXPLAIN`.
+/// The number of rows that a statement with this tag has returned, if it returns rows. None for tags
+/// without a number, such as `EXPLAIN`.
 ///
-/// Those that change rows count the rows that they changed, and return each of them.
-pub(crate) fn rows(tag: &str) -> Option<u64> {
+/// Statements that change rows count the rows changed, and return each of them.
+fn rows(tag: &str) -> Option<u64> {
     const COUNTED: [&str; 7] = ["SELECT", "INSERT", "UPDATE", "DELETE", "MERGE", "FETCH", "COPY"];
     let (verb, rest) = tag.split_once(' ')?;
-    // INSERT has another number before.
+    // INSERT has another number in front.
     COUNTED.contains(&verb).then(|| rest.rsplit(' ').next()?.parse().ok())?
 }
 
-/// What is wrong with so many rows, if the tag says otherwise.
+/// The contradiction between a tag and the number of rows received, if there is one.
 pub fn miscount(tag: &str, received: u64) -> Option<String> {
     rows(tag)
-        .filter(|said| *said != received)
+        .filter(|sent| *sent != received)
         .map(|_| format!("it ends with {tag:?}, but {received} rows arrived"))
 }
 
