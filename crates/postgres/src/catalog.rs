@@ -1,16 +1,16 @@
-//! Types that a server defines itself, from its catalog.
+//! User-defined types, from the server's catalog.
 
 use std::collections::{HashMap, HashSet};
 
 use dray_pgtypes::{Kind, PgType, builtin};
 
-/// Types within types, as deep as they may be described.
+/// The deepest nesting of types that is described.
 const DEPTH_MAX: usize = 64;
-/// Types that one column may consist of, counted as often as they occur: a row type that has
-/// another twice, which has another twice … doubles with each level.
+/// The most types that one column may consist of, counted as often as they occur: row types that
+/// each contain the next one twice double with each level.
 const NODES_MAX: usize = 10_000;
 
-/// What is known of the types of one database.
+/// The known types of one database.
 #[derive(Debug, Default)]
 pub(crate) struct Catalog {
     types: HashMap<u32, Entry>,
@@ -20,24 +20,24 @@ pub(crate) struct Catalog {
 struct Entry {
     name: String,
     extension: String,
-    /// `typtype`, or `a` for arrays.
+    /// `typtype`; `a` for arrays.
     kind: u8,
     delimiter: u8,
-    /// What it is made of: a domain's base type, an array's items, a range's bounds.
+    /// The oid of a domain's base type, an array's items or a range's bounds.
     inner: u32,
     inner_typmod: i32,
     attributes: Vec<(String, u32, i32)>,
 }
 
-/// Columns of [`query`]'s answer.
+/// The columns of the answer to [`query`].
 pub(crate) const COLUMNS: usize = 10;
 
-/// The statement that describes these types and all that they are made of, a row for each type or
+/// The statement that describes these types and all types in them, with a row for each type or
 /// attribute.
 ///
-/// Every function and operator is qualified: in a session whose `search_path` has another schema
-/// before `pg_catalog`, or a better match in one, the name alone is somebody else's. That is why
-/// there is no `IN`, `NULLIF` and `USING`.
+/// Every function and operator is qualified. In a session whose `search_path` has another schema
+/// before `pg_catalog`, or a better match in any schema, an unqualified name may be somebody
+/// else's. So there is no `IN`, `NULLIF` or `USING`.
 pub(crate) fn query(oids: &HashSet<u32>, server_version: u32) -> String {
     let oids = oids.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
     let equal = "OPERATOR(pg_catalog.=)";
@@ -93,8 +93,8 @@ pub(crate) fn query(oids: &HashSet<u32>, server_version: u32) -> String {
 }
 
 impl Catalog {
-    /// Whether a type needs to be asked for: it is unknown, or has attributes, which may have
-    /// changed since.
+    /// Whether the server must be asked about a type: it is unknown, or has attributes, which may
+    /// have changed.
     pub(crate) fn misses(&self, oid: u32) -> bool {
         !self.is_settled(oid, 0)
     }
@@ -112,7 +112,7 @@ impl Catalog {
         }
     }
 
-    /// Takes in the answer to [`query`]; false if it is not what was asked for.
+    /// Learns from the answer to [`query`]. Returns false if it is no such answer.
     pub(crate) fn learn(&mut self, rows: &[[Option<String>; COLUMNS]]) -> bool {
         let mut learnt: HashMap<u32, Entry> = HashMap::new();
         for row in rows {
@@ -133,18 +133,18 @@ impl Catalog {
         true
     }
 
-    /// Forgets everything: a type has changed.
+    /// Forgets all types, since one may have changed.
     pub(crate) fn forget(&mut self) {
         self.types.clear();
     }
 
-    /// A type, as far as it is known.
+    /// A type; [`Kind::Base`] if it is not known.
     pub(crate) fn pg_type(&self, oid: u32, typmod: i32) -> PgType {
         self.described(oid, typmod, 0, &mut { NODES_MAX })
     }
 
-    /// `nodes` are how many more types may be described; one that is too many is [`Kind::Base`],
-    /// which comes as text, and so does all that it is a part of.
+    /// `nodes` is the number of types that may still be described. One type too many is a
+    /// [`Kind::Base`], which comes as text, and so does each type that contains it.
     fn described(&self, oid: u32, typmod: i32, depth: usize, nodes: &mut usize) -> PgType {
         if let Some(builtin) = builtin(oid, typmod) {
             return builtin;
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn every_operator_of_the_question_is_qualified() {
+    fn every_operator_of_the_query_is_qualified() {
         let sql = query(&HashSet::from([1]), 18);
         let bare = sql.replace("OPERATOR(pg_catalog.=)", "").replace("OPERATOR(pg_catalog.<>)", "");
         let bare = bare.replace("OPERATOR(pg_catalog.>)", "");

@@ -27,44 +27,45 @@ pub use self::socket::Socket;
 use crate::error::{Error, ErrorKind, Result};
 use crate::net::{Wait, resolve};
 
-/// A socket with a session at its other end, which waits for its first query.
+/// A session that waits for its first statement.
 #[derive(Debug)]
 pub struct LoggedIn {
-    /// What follows ReadyForQuery is read from here.
+    /// The next bytes are those after ReadyForQuery.
     pub socket: Socket,
-    /// What the server reported: `server_version`, `client_encoding`, `TimeZone` and so on.
+    /// The settings that the server reported: `server_version`, `client_encoding`, `TimeZone` and
+    /// so on.
     pub parameters: BTreeMap<String, String>,
-    /// Ends what the session is doing.
+    /// Cancels what the session is doing.
     pub canceller: Canceller,
-    /// When what is left of connecting must be done.
+    /// When the rest of connecting must be done.
     pub deadline: Instant,
-    /// The server as a uri without user and password, for messages.
+    /// The server's uri without user and password, for messages.
     pub place: String,
-    /// The number of the server's process, as it said at login; a pooler says another.
+    /// The server process's number by its login; behind a pooler, statements run in others.
     pub process_id: Option<i32>,
-    /// Who is logged in.
+    /// The user who is logged in.
     pub user: String,
-    /// Where.
+    /// The database.
     pub dbname: String,
 }
 
-/// Connects to the first host that lets us in and is what the string asks for, as long as `wanted`
-/// says so.
+/// Connects to the first host that accepts the login and is the kind of server that the string asks
+/// for, while `keep_waiting` returns true.
 ///
-/// All of it may take so long as `timeout` says: each host and each address gets its share of what
-/// is left. If the string has `connect_timeout`, each address may take that long, as libpq has it.
+/// `timeout` limits all of it: each host and each address gets its share of the time that is left.
+/// A `connect_timeout` in the string limits each address instead, as in libpq.
 ///
 /// # Errors
-/// Connection errors list every place that was tried; Authentication errors have the server's
-/// SQLSTATE and message.
+/// Connection lists every place that was tried; Authentication has the server's SQLSTATE and
+/// message.
 pub fn connect(
     params: &ConnectParams,
     timeout: Duration,
-    wanted: &mut dyn FnMut() -> bool,
+    keep_waiting: &mut dyn FnMut() -> bool,
 ) -> Result<LoggedIn> {
     let timeout =
         if params.connect_timeout.is_some() { NO_TIMEOUT } else { timeout.min(NO_TIMEOUT) };
-    let mut wait = Wait::new(Instant::now() + timeout, wanted);
+    let mut wait = Wait::new(Instant::now() + timeout, keep_waiting);
     let mut failures = Vec::new();
     let targets = match params.target {
         Target::PreferStandby => &[Target::Standby, Target::Any][..],
@@ -137,7 +138,7 @@ fn addresses(host: &Host, wait: &mut Wait<'_>) -> io::Result<Vec<Address>> {
     }
 }
 
-/// One error for all that was tried; a server's answer tells more than a host that does not answer.
+/// One error for all attempts. A server's answer says more than a host that does not answer.
 fn merge(mut failures: Vec<Error>) -> Error {
     let mut messages: Vec<String> = Vec::new();
     for failure in &failures {
@@ -157,10 +158,10 @@ fn merge(mut failures: Vec<Error>) -> Error {
         .with_hint(telling.hint().unwrap_or_default())
 }
 
-/// Puts things into an order by chance: the standard library's hash keys are random.
-fn shuffle<T>(things: &mut [T]) {
-    for end in (1..things.len()).rev() {
+/// Shuffles. The standard library's random hash keys are the source of chance.
+fn shuffle<T>(items: &mut [T]) {
+    for end in (1..items.len()).rev() {
         let random = usize::try_from(RandomState::new().hash_one(end) >> 1).unwrap_or(0);
-        things.swap(end, random % (end + 1));
+        items.swap(end, random % (end + 1));
     }
 }

@@ -1,9 +1,19 @@
 //! PostgreSQL as a source of columns.
 //!
-//! [`connect`] logs in as libpq would, and gives the socket. A [`Session`] runs statements on it:
-//! rows of a stock server are parsed straight into column builders, no row objects in between; with
-//! the server's extension, the session is the way to the frames that it sends. Threads, Arrow and
-//! what to do with a result are the caller's.
+//! [`connect`] logs in as libpq would, and returns the socket. A [`Session`] runs statements over
+//! it. Rows of a stock server are parsed straight into column builders, without row objects in
+//! between; with the server's extension, the caller reads the frames that it sends. Threads and
+//! Arrow are the caller's.
+//!
+//! Each folder is one subject:
+//!
+//! ```text
+//!   connect/   connection strings, hosts, TLS, login
+//!   net/       sockets that never block for long
+//!   session/   statements and their results
+//!   sql/       statements as tokens
+//!   scan/      which statements several connections can share
+//! ```
 
 #![forbid(unsafe_code)]
 

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   Wait           the deadline of whoever connects, and whether to keep waiting
-//!   TimedStream    a socket: fails with `WouldBlock` at least every 50 ms, even while bytes trickle in
+//!   TimedStream    a socket: fails with `WouldBlock` at least every 50 ms, also while bytes come in
 //!                  ├ counts the server's silence (`read_timeout`)
 //!                  └ belongs to the process that made it; a forked child can't use it
 //! ```

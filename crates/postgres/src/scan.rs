@@ -11,7 +11,7 @@ pub use self::references::{References, Unreadable};
 pub use self::table_scan::{NotSplittable, TableScan};
 use crate::sql::{Token, TokenKind};
 
-/// Whether these begin a name or string with Unicode escapes, `U&"…"`.
+/// Whether three tokens begin a name or string with Unicode escapes: `U&"…"`.
 fn is_unicode_escape(tokens: &[Token<'_>]) -> bool {
     let [u, and, quoted] = tokens else { return false };
     u.is("u")

@@ -1,5 +1,4 @@
-//! One address of one host: socket, TLS, login, and whether it is the kind of server that was asked
-//! for.
+//! An attempt at one address of one host: socket, TLS, login, and the kind of server.
 
 use std::io;
 
@@ -20,19 +19,19 @@ use crate::net::Wait;
 /// better.
 const CANNOT_CONNECT_NOW: &str = "57P03";
 
-/// Where one tries next.
+/// What to try after a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
     Address,
     Host,
-    /// The server has been found and has said no: another one is not asked.
+    /// Nothing: the server was reached and refused.
     Nothing,
 }
 
 pub(super) struct Failure {
     pub(super) errors: Vec<Error>,
     pub(super) next: Next,
-    /// Whether a server that refuses one encryption may accept the other.
+    /// Whether the server may accept the connection with the other choice of encryption.
     other_encryption: bool,
 }
 
@@ -61,7 +60,7 @@ impl<'a> Attempt<'a> {
         Self { params, host, address, place }
     }
 
-    /// Plain and encrypted in the order of `sslmode`.
+    /// Tries plain and encrypted connections in the order of `sslmode`.
     pub(super) fn run(&self, target: Target, wait: &mut Wait<'_>) -> Result<LoggedIn, Failure> {
         let session = match (&self.address, self.params.tls.mode) {
             (Address::Unix(_), _) | (_, SslMode::Disable) => self.log_in(false, wait),
@@ -74,10 +73,10 @@ impl<'a> Attempt<'a> {
             _ => self.log_in(true, wait),
         };
         let mut session = session?;
-        match self.has_attributes(&mut session, target, wait)? {
+        match self.mismatch(&mut session, target, wait)? {
             None => Ok(session),
             Some(mismatch) => {
-                // Terminate, for courtesy: the session ends anyway.
+                // Terminate, as a courtesy: the session ends anyway.
                 let _ = session.socket.send(b"X\0\0\0\x04", wait);
                 let error = Error::new(ErrorKind::Connection, format!("{} {mismatch}", self.place));
                 let error = error.with_hint("target_session_attrs asks for another kind of server");
@@ -130,7 +129,8 @@ impl<'a> Attempt<'a> {
                 _ if wait.is_over() => Next::Address,
                 _ => Next::Nothing,
             };
-            // Of the two ways, the server has seen an encrypted one only if it has TLS.
+            // The other choice only makes sense if the server has seen this one: an encrypted login
+            // needs a server with TLS.
             let other_encryption = refusal.unauthenticated && encrypted == tls.is_some();
             Failure { errors: vec![self.explain_refusal(refusal.error)], next, other_encryption }
         })?;
@@ -180,7 +180,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// The same error with the place.
+    /// The same error with the server's address.
     fn explain(&self, error: Error) -> Error {
         Error::new(
             error.kind(),
@@ -190,7 +190,7 @@ impl<'a> Attempt<'a> {
         .with_hint(error.hint().unwrap_or_default())
     }
 
-    /// What the server said to our login: perhaps a password is right where it was not looked for.
+    /// A refused login, with a hint if the password file was ignored.
     fn explain_refusal(&self, error: Error) -> Error {
         let error = self.explain(error);
         match &self.params.password_warning {
@@ -207,8 +207,8 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// What makes the session another one than `target_session_attrs` asks for.
-    fn has_attributes(
+    /// Why the session is not what `target_session_attrs` asks for; None if it is.
+    fn mismatch(
         &self,
         session: &mut LoggedIn,
         target: Target,
@@ -237,7 +237,7 @@ impl<'a> Attempt<'a> {
     }
 }
 
-/// Servers since version 14 report it; the others, and poolers, are asked.
+/// Servers since version 14 report it. Others, and poolers, are asked.
 fn is_read_only(session: &mut LoggedIn, wait: &mut Wait<'_>) -> Result<bool> {
     let reported = ["default_transaction_read_only", "in_hot_standby"]
         .map(|name| session.parameters.get(name));
@@ -256,7 +256,7 @@ fn is_standby(session: &mut LoggedIn, wait: &mut Wait<'_>) -> Result<bool> {
     }
 }
 
-/// The only value of a query's only row, as text.
+/// The only value of a query's answer, as text.
 fn ask(session: &mut LoggedIn, query: &str, wait: &mut Wait<'_>) -> Result<String> {
     let failed = || Error::new(ErrorKind::Connection, format!("no answer to {query:?}"));
     let mut request = BytesMut::new();
@@ -267,7 +267,7 @@ fn ask(session: &mut LoggedIn, query: &str, wait: &mut Wait<'_>) -> Result<Strin
         let message = LoginMessages::read_message(&mut session.socket, wait)?;
         match message.first() {
             Some(b'Z') => return answer.ok_or_else(failed),
-            // Tag, length, number of columns, length of the first one.
+            // Skips the tag, the length, the number of columns and the length of the first one.
             Some(b'D') => {
                 answer = message.get(11..).map(|value| String::from_utf8_lossy(value).into_owned())
             }

@@ -1,15 +1,16 @@
 //! Cancelling what a session is doing.
 
+use std::io::Read;
+
 use bytes::BytesMut;
 use postgres_protocol::message::frontend;
-use std::io::Read;
 
 use super::socket::{Address, Socket};
 use super::tls::Tls;
 use crate::error::{Error, ErrorKind, Result};
 use crate::net::{TcpParams, Wait, check_process, is_timeout};
 
-/// Asks the server to end what a session is doing, over a connection of its own.
+/// Asks a server to cancel what a session is doing, over another connection.
 #[derive(Clone)]
 pub struct Canceller {
     pub(super) address: Address,
@@ -23,7 +24,7 @@ pub struct Canceller {
     pub(super) process: u32,
 }
 
-/// Without its key, which lets anybody cancel.
+/// Without the key, which allows anybody to cancel.
 impl std::fmt::Debug for Canceller {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Canceller").field("place", &self.place).finish_non_exhaustive()
@@ -31,12 +32,12 @@ impl std::fmt::Debug for Canceller {
 }
 
 impl Canceller {
-    /// Sends the request and waits until the server has taken it. Whether there was something to
-    /// cancel is not known: if so, the session's query ends by an error with SQLSTATE 57014.
+    /// Sends the request and waits until the server has received it. The server does not say
+    /// whether there was something to cancel. If there was, the session's statement fails with
+    /// SQLSTATE 57014.
     ///
     /// # Errors
-    /// The server can't be reached before the wait ends, or it gave the session no key for
-    /// cancelling.
+    /// When the server can't be reached before the wait ends, or gave no key at login.
     pub fn cancel(&self, wait: &mut Wait<'_>) -> Result<()> {
         let failed =
             || Error::new(ErrorKind::Connection, format!("can't cancel at {}", self.place));
@@ -55,7 +56,7 @@ impl Canceller {
         let mut request = BytesMut::new();
         frontend::cancel_request(process, secret, &mut request);
         socket.send(&request, wait).map_err(|cause| failed().with_cause(cause))?;
-        // The server closes the connection once it has passed the request on, and sends nothing.
+        // The server sends nothing. It closes the connection once it has passed the request on.
         loop {
             match socket.read(&mut [0]) {
                 Err(error) if is_timeout(&error) => {

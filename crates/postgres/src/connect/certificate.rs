@@ -1,5 +1,5 @@
-//! The few things that rustls does not tell of a server's certificate, read from its DER bytes (RFC
-//! 5280 section 4.1).
+//! The parts of a server's certificate that rustls does not give, read from its DER bytes (RFC 5280
+//! section 4.1).
 
 use ring::digest::{self, SHA256, SHA384, SHA512};
 
@@ -7,7 +7,7 @@ const INTEGER: u8 = 0x02;
 const OID: u8 = 0x06;
 const SEQUENCE: u8 = 0x30;
 const SET: u8 = 0x31;
-/// A field with its own number: `[0]`.
+/// The tag of a field `[0]`.
 const FIELD_0: u8 = 0xa0;
 
 /// 1.2.840.113549.1.1: RSA signatures.
@@ -16,14 +16,14 @@ const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01];
 const ECDSA: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04];
 /// 2.16.840.1.101.3.4.2: hashes of the SHA-2 family.
 const SHA2: &[u8] = &[0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02];
-/// 1.3.14.3.2.26
+/// 1.3.14.3.2.26: SHA-1.
 const SHA1: &[u8] = &[0x2b, 0x0e, 0x03, 0x02, 0x1a];
-/// 2.5.4.3
+/// 2.5.4.3: the common name.
 const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
 
 /// The channel binding tls-server-end-point (RFC 5929 section 4.1): the certificate's hash by the
 /// algorithm of its signature, or by SHA-256 if that is MD5 or SHA-1. None if the signature has no
-/// hash that we know (Ed25519).
+/// known hash (Ed25519).
 pub(crate) fn server_end_point(certificate: &[u8]) -> Option<Vec<u8>> {
     let mut fields = Der(Der(certificate).content(SEQUENCE)?);
     fields.content(SEQUENCE)?;
@@ -47,7 +47,7 @@ pub(crate) fn server_end_point(certificate: &[u8]) -> Option<Vec<u8>> {
     Some(digest::digest(algorithm, certificate).as_ref().to_vec())
 }
 
-/// The hash of RSASSA-PSS stands in its parameters (RFC 4055 section 3.1); SHA-1 if it does not.
+/// The hash of RSASSA-PSS, from its parameters (RFC 4055 section 3.1); SHA-1 without any.
 fn pss_hash(mut parameters: Der<'_>) -> Option<&'static digest::Algorithm> {
     let mut fields = Der(parameters.content(SEQUENCE)?);
     let Some(hash) = fields.content(FIELD_0) else { return Some(&SHA256) };
@@ -63,14 +63,14 @@ fn pss_hash(mut parameters: Der<'_>) -> Option<&'static digest::Algorithm> {
     }
 }
 
-/// The certificate's public key, with its algorithm: a whole `SubjectPublicKeyInfo`.
+/// The certificate's public key and its algorithm: the whole `SubjectPublicKeyInfo`.
 pub(crate) fn public_key(certificate: &[u8]) -> Option<&[u8]> {
     let mut fields = after_validity(certificate)?;
     fields.content(SEQUENCE)?;
     fields.whole(SEQUENCE)
 }
 
-/// The subject's common name, which old certificates have instead of alternative names.
+/// The subject's common name. Old certificates have it instead of alternative names.
 pub(crate) fn common_name(certificate: &[u8]) -> Option<&str> {
     let mut subject = Der(after_validity(certificate)?.content(SEQUENCE)?);
     while let Some(set) = subject.content(SET) {
@@ -82,7 +82,7 @@ pub(crate) fn common_name(certificate: &[u8]) -> Option<&str> {
     None
 }
 
-/// Whether a host is the one that a name in a certificate means; `*.` stands for one label.
+/// Whether a name in a certificate matches a host; `*.` stands for one label.
 pub(crate) fn matches_host(name: &str, host: &str) -> bool {
     match name.strip_prefix("*.") {
         Some(parent) => host
@@ -92,17 +92,17 @@ pub(crate) fn matches_host(name: &str, host: &str) -> bool {
     }
 }
 
-/// The fields of the signed part that follow the validity: subject, public key, …
+/// The fields of the signed part after the validity: subject, public key, …
 fn after_validity(certificate: &[u8]) -> Option<Der<'_>> {
     let mut fields = Der(Der(Der(certificate).content(SEQUENCE)?).content(SEQUENCE)?);
-    // Version, which the first version left out; serial number, signature, issuer, validity.
+    // Skips the version, which version 1 leaves out, serial number, signature, issuer and validity.
     fields.content(FIELD_0);
     fields.content(INTEGER)?;
     (0..3).try_for_each(|_| fields.content(SEQUENCE).map(drop))?;
     Some(fields)
 }
 
-/// Elements one after the other: tag, length, content.
+/// A sequence of elements: tag, length, content.
 #[derive(Clone, Copy)]
 struct Der<'a>(&'a [u8]);
 
@@ -115,7 +115,7 @@ struct Element<'a> {
 impl<'a> Der<'a> {
     fn element(&mut self) -> Option<Element<'a>> {
         let (&[tag, first], rest) = self.0.split_first_chunk()?;
-        // From 0x80 on, the byte says how many bytes of length follow.
+        // From 0x80 on, the byte is the number of length bytes that follow.
         let length_bytes = usize::from(first.saturating_sub(0x80));
         let (length, rest) = rest.split_at_checked(length_bytes)?;
         let length = match (first, length_bytes) {
@@ -129,7 +129,7 @@ impl<'a> Der<'a> {
         Some(Element { tag, whole, content })
     }
 
-    /// The next element, if it has this tag; otherwise nothing is taken.
+    /// Takes the next element if it has this tag.
     fn expect(&mut self, tag: u8) -> Option<Element<'a>> {
         let mut ahead = *self;
         let element = ahead.element().filter(|element| element.tag == tag)?;

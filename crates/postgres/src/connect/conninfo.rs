@@ -1,11 +1,11 @@
-//! The two forms of libpq's connection strings, taken apart into keywords and values.
+//! The two forms of libpq's connection strings, split into keywords and values.
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// Keywords and values of `key=value` pairs or of a `postgresql://` uri, in order; later ones win.
+/// The keywords and values of `key=value` pairs or of a `postgresql://` uri, in order; later ones
+/// win.
 ///
-/// The string may hold a password, and have it where another part belongs, so that no error quotes
-/// it.
+/// No error quotes the string: it may hold a password, also in the place of another part.
 pub(crate) fn split(text: &str) -> Result<Vec<(String, String)>> {
     match text.strip_prefix("postgresql://").or_else(|| text.strip_prefix("postgres://")) {
         Some(rest) => split_uri(rest),
@@ -17,7 +17,7 @@ fn usage(what: impl Into<String>) -> Error {
     Error::new(ErrorKind::Usage, what)
 }
 
-/// `key = value` pairs: quotes hold spaces together, a backslash takes the next character as it is.
+/// Splits `key = value` pairs. Quotes enclose spaces, a backslash escapes the next character.
 fn split_pairs(text: &str) -> Result<Vec<(String, String)>> {
     let mut pairs = Vec::new();
     let mut rest = text.trim_start();
@@ -25,7 +25,7 @@ fn split_pairs(text: &str) -> Result<Vec<(String, String)>> {
         let end = rest.find(|c: char| c == '=' || c.is_whitespace()).unwrap_or(rest.len());
         let (key, tail) = rest.split_at(end);
         let Some(tail) = tail.trim_start().strip_prefix('=') else {
-            // What stands here may be the tail of an unquoted password.
+            // This may be the tail of an unquoted password.
             let what =
                 "the connection string has a word without \"=\" where a keyword was expected";
             return Err(usage(what).with_hint(
@@ -41,7 +41,7 @@ fn split_pairs(text: &str) -> Result<Vec<(String, String)>> {
     Ok(pairs)
 }
 
-/// A value and what follows it; none if its quote does not end.
+/// A value and the text after it; None if its quote does not end.
 fn read_value(text: &str) -> Option<(String, &str)> {
     let quoted = text.starts_with('\'');
     let mut value = String::new();
@@ -60,7 +60,7 @@ fn read_value(text: &str) -> Option<(String, &str)> {
     (!quoted).then_some((value, ""))
 }
 
-/// `[user[:password]@][host][:port][,…][/dbname][?key=value&…]`, after the scheme.
+/// Splits `[user[:password]@][host][:port][,…][/dbname][?key=value&…]`, the uri after its scheme.
 fn split_uri(text: &str) -> Result<Vec<(String, String)>> {
     let mut pairs = Vec::new();
     let mut push = |key: &str, value: &str| -> Result<()> {
@@ -78,7 +78,7 @@ fn split_uri(text: &str) -> Result<Vec<(String, String)>> {
     }
     let (places, tail) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
     if places.contains('@') || tail.split('?').next().is_some_and(|path| path.contains('@')) {
-        let what = "the uri has an @ behind the place where its host begins";
+        let what = "the uri has an @ after the beginning of its host";
         return Err(usage(what).with_hint("within a password write @ as %40 and / as %2F"));
     }
     let mut hosts = Vec::new();
@@ -103,7 +103,7 @@ fn split_uri(text: &str) -> Result<Vec<(String, String)>> {
             return Err(usage(what).with_hint("write = within a value as %3D and & as %26"));
         };
         let (key, value) = (decode(key, "keyword")?, decode(value, "parameter")?);
-        // JDBC's way to say it, which libpq takes too.
+        // JDBC's form, which libpq accepts, too.
         match (key.as_str(), value.as_str()) {
             ("ssl", "true") => pairs.push(("sslmode".into(), "require".into())),
             _ => pairs.push((key, value)),
@@ -112,7 +112,7 @@ fn split_uri(text: &str) -> Result<Vec<(String, String)>> {
     Ok(pairs)
 }
 
-/// Host and port; colons within brackets belong to an IPv6 address.
+/// Host and port. Colons within brackets belong to an IPv6 address.
 fn split_place(place: &str) -> Result<(&str, &str)> {
     let Some(bracketed) = place.strip_prefix('[') else {
         return Ok(place.split_once(':').unwrap_or((place, "")));
@@ -127,7 +127,7 @@ fn split_place(place: &str) -> Result<(&str, &str)> {
     Ok((host, tail.strip_prefix(':').unwrap_or("")))
 }
 
-/// Undoes percent-encoding; `what` is for the error.
+/// Undoes percent-encoding; `what` names the part in an error.
 fn decode(text: &str, what: &str) -> Result<String> {
     let invalid = || {
         usage(format!("bad percent-encoding in the uri's {what}"))

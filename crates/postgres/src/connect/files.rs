@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// The keywords that a service file gives for a service; the first file that knows the service
-/// wins.
+/// The keywords of a service, from the first file that defines it.
 pub(crate) fn read_service(files: &[PathBuf], service: &str) -> Result<Vec<(String, String)>> {
     for file in files {
         let text = match std::fs::read_to_string(file) {
@@ -65,16 +64,16 @@ fn find_service(text: &str, service: &str, file: &Path) -> Result<Option<Vec<(St
     Ok(found)
 }
 
-/// Lines of a password file.
+/// A password file.
 #[derive(Default)]
 pub(crate) struct PasswordFile {
     text: String,
-    /// Why the file was left aside.
+    /// Why the file was ignored.
     pub(crate) warning: Option<String>,
 }
 
 impl PasswordFile {
-    /// A file that does not exist has no passwords; one that others may read is not trusted.
+    /// Reads a file. A missing one has no passwords; one that others may read is ignored.
     pub(crate) fn read(path: &Path) -> Self {
         let ignored = |why: String| Self { text: String::new(), warning: Some(why) };
         let metadata = match std::fs::metadata(path) {
@@ -101,9 +100,9 @@ impl PasswordFile {
         let port = port.to_string();
         self.text.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
             let mut rest = line;
-            for wanted in [host, &port, dbname, user] {
+            for expected in [host, &port, dbname, user] {
                 let (field, tail) = split_field(rest)?;
-                if field != "*" && unescape(field) != wanted {
+                if field != "*" && unescape(field) != expected {
                     return None;
                 }
                 rest = tail;
@@ -114,7 +113,7 @@ impl PasswordFile {
     }
 }
 
-/// The field before the next colon that no backslash escapes, and what follows the colon.
+/// The field before the next unescaped colon, and the text after the colon.
 fn split_field(text: &str) -> Option<(&str, &str)> {
     let mut escaped = false;
     let end = text.bytes().position(|byte| {
@@ -196,7 +195,8 @@ db:*:d:u:any port
         let (mine, all) = (folder.path().join("mine"), folder.path().join("all"));
         let files = [mine.clone(), all.clone()];
         write(&all, "[b]\nhost=all\nhost=later\n").unwrap();
-        let text = "# x\nnonsense\n[a]\n  host=h \n#c\n\noptions=-c x=1\n[c]\nwrong\n[d]\nservice=a\n[e]\nldap://x\n";
+        let text = "# x\nnonsense\n[a]\n  host=h \n#c\n\noptions=-c x=1\n[c]\nwrong\n[d]\n\
+                    service=a\n[e]\nldap://x\n";
         write(&mine, text).unwrap();
         let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
         assert_eq!(

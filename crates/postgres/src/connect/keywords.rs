@@ -1,5 +1,4 @@
-//! What is said about a connection, keyword by keyword: by the caller, a service file or the
-//! environment.
+//! The keywords of a connection, from the caller's string, a service file and the environment.
 
 use std::path::PathBuf;
 
@@ -9,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 /// Where Debian's and Red Hat's libpq look for `pg_service.conf`.
 const SYSTEM_FOLDERS: [&str; 2] = ["/etc/postgresql-common", "/etc/sysconfig/pgsql"];
 
-/// libpq's keywords, and one more, each with its environment variable.
+/// libpq's keywords and one of Dray's, each with its environment variable.
 const KEYWORDS: [(&str, &str); 48] = [
     ("application_name", "PGAPPNAME"),
     ("channel_binding", "PGCHANNELBINDING"),
@@ -62,7 +61,7 @@ const KEYWORDS: [(&str, &str); 48] = [
     ("user", "PGUSER"),
 ];
 
-/// Keywords of libpq whose promise we could not keep, so that they are not ignored.
+/// Keywords of libpq that are refused, since ignoring them would break a promise.
 const UNSUPPORTED: [&str; 7] = [
     "replication",
     "requirepeer",
@@ -75,14 +74,14 @@ const UNSUPPORTED: [&str; 7] = [
 
 /// Values by keyword.
 pub(crate) struct Keywords<'a> {
-    /// What the caller and the service file say.
+    /// From the caller's string and the service file; the first of equal keywords counts.
     given: Vec<(String, String)>,
     variable: &'a dyn Fn(&str) -> Option<String>,
 }
 
 impl<'a> Keywords<'a> {
     pub(crate) fn read(text: &str, variable: &'a dyn Fn(&str) -> Option<String>) -> Result<Self> {
-        // The later of two equal keywords wins, so that the last one is to be found first.
+        // The later of two equal keywords wins, so the last one comes first.
         let mut given = conninfo::split(text)?;
         given.reverse();
         let mut keywords = Self { given, variable };
@@ -112,13 +111,13 @@ impl<'a> Keywords<'a> {
     }
 
     fn check_names(&self) -> Result<()> {
-        // In the order in which they stand.
+        // In the order of the string.
         let mut given = self.given.iter().rev();
         let Some((key, _)) = given.find(|(key, _)| KEYWORDS.iter().all(|(known, _)| known != key))
         else {
             return Ok(());
         };
-        // Behind a password it may be a part of that.
+        // After a password it may be a part of that.
         let is_word = key.chars().all(|c| c.is_ascii_lowercase() || c == '_');
         let what = match !is_word || self.given.iter().any(|(key, _)| key.contains("password")) {
             true => {
@@ -130,7 +129,7 @@ impl<'a> Keywords<'a> {
         Err(Error::new(ErrorKind::Usage, what).with_hint(hint))
     }
 
-    /// The value of a keyword; an empty one stands for the built-in default.
+    /// The value of a keyword. An empty value stands for the built-in default.
     pub(crate) fn value(&self, keyword: &str) -> Option<String> {
         let given =
             self.given.iter().find(|(key, _)| key == keyword).map(|(_, value)| value.clone());
@@ -141,7 +140,7 @@ impl<'a> Keywords<'a> {
             .filter(|value| !value.is_empty())
     }
 
-    /// Comma-separated values, of which each may be empty.
+    /// Comma-separated values, which may be empty.
     pub(crate) fn list(&self, keyword: &str) -> Vec<String> {
         self.value(keyword)
             .map(|value| value.split(',').map(str::to_owned).collect())
@@ -157,7 +156,7 @@ impl<'a> Keywords<'a> {
         }
     }
 
-    /// One of a few words.
+    /// A word out of `choices`.
     pub(crate) fn choice<T: Copy>(
         &self,
         keyword: &str,

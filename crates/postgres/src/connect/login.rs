@@ -1,7 +1,7 @@
-//! Login by tokio-postgres over a socket of ours, which is ours again afterwards.
+//! Login by tokio-postgres over a borrowed socket.
 //!
-//! tokio-postgres only lends its knowledge of passwords, MD5 and SCRAM: its future reads and writes
-//! a blocking socket, so that it is finished when it is polled and needs no runtime.
+//! Only tokio-postgres's knowledge of passwords, MD5 and SCRAM is used. Its future reads and writes a
+//! blocking socket, so it is ready when it is polled and needs no runtime.
 
 use std::cell::RefCell;
 use std::future::{Future, Ready, ready};
@@ -22,15 +22,14 @@ use super::socket::Socket;
 use crate::error::{Error, ErrorKind, Result};
 use crate::net::Wait;
 
-/// Why there is no session.
+/// A failed login.
 pub(crate) struct Refusal {
     pub(crate) error: Error,
-    /// Whether the server said no before it knew who we are: it may say yes with another
-    /// encryption.
+    /// Whether the server refused before it knew the user. With another encryption it may accept.
     pub(crate) unauthenticated: bool,
 }
 
-/// Logs in, and gives the socket back as it is after ReadyForQuery.
+/// Logs in, and returns the socket as it is after ReadyForQuery.
 pub(crate) fn log_in(
     socket: Socket,
     params: &ConnectParams,
@@ -46,8 +45,8 @@ pub(crate) fn log_in(
     if let Some(options) = &params.options {
         config.options(options);
     }
-    // TLS has been started: "direct" means that tokio-postgres need not ask for it, but only for its
-    // channel binding.
+    // TLS has started already. With "direct" tokio-postgres does not ask the server for it, only
+    // the stream for its channel binding.
     config.ssl_mode(if socket.is_tls() { SslMode::Require } else { SslMode::Disable });
     config.ssl_negotiation(SslNegotiation::Direct);
     let started = StartedTls(socket.channel_binding());
@@ -59,7 +58,7 @@ pub(crate) fn log_in(
         password.is_some(),
     );
     let messages = Rc::new(RefCell::new(messages));
-    // The client and the connection are dropped here, which neither writes nor closes anything.
+    // Dropping the client and the connection neither writes nor closes anything.
     let result =
         finish(config.connect_raw(BorrowedSocket(Rc::clone(&messages)), started), &messages)
             .map(|result| result.map(drop));
@@ -92,7 +91,7 @@ pub(crate) fn log_in(
     })
 }
 
-/// Runs a future that never has to wait.
+/// Runs a future that is ready at each poll, within the time to connect.
 fn finish<F: Future>(future: F, messages: &RefCell<LoginMessages<'_>>) -> Result<F::Output> {
     let mut future = pin!(future);
     loop {
@@ -109,7 +108,8 @@ fn finish<F: Future>(future: F, messages: &RefCell<LoginMessages<'_>>) -> Result
     }
 }
 
-/// What the server said. Poolers have other codes for wrong passwords, so that the time tells, too.
+/// The server's error. Poolers have other codes for a wrong password, so the stage of the login
+/// decides, too.
 fn server_error(refused: &DbError, state: &LoginState) -> Error {
     let kind = match refused.code().code() {
         code if code.starts_with("28") => ErrorKind::Authentication,
@@ -125,7 +125,7 @@ fn server_error(refused: &DbError, state: &LoginState) -> Error {
         .with_hint(refused.hint().unwrap_or_default())
 }
 
-/// The socket in the hands of tokio-postgres.
+/// The socket as tokio-postgres sees it.
 struct BorrowedSocket<'a>(Rc<RefCell<LoginMessages<'a>>>);
 
 impl<'a> BorrowedSocket<'a> {
@@ -167,13 +167,13 @@ impl AsyncWrite for BorrowedSocket<'_> {
         self.with(Write::flush)
     }
 
-    /// The socket is not the borrower's to close.
+    /// The borrowed socket stays open.
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
 }
 
-/// TLS that has started already, with its channel binding.
+/// TLS that has started already; its channel binding.
 struct StartedTls(Option<Vec<u8>>);
 
 impl<'a> TlsConnect<BorrowedSocket<'a>> for StartedTls {
@@ -186,7 +186,7 @@ impl<'a> TlsConnect<BorrowedSocket<'a>> for StartedTls {
     }
 }
 
-/// As [`BorrowedSocket`], and encrypted below.
+/// A [`BorrowedSocket`] that is encrypted below.
 struct BorrowedTls<'a> {
     socket: BorrowedSocket<'a>,
     binding: Option<Vec<u8>>,

@@ -1,14 +1,13 @@
-//! The server's messages during login, one whole message at a time and none too many.
+//! The server's messages during login, handed out one whole message at a time.
 //!
 //! ```text
-//!   socket ── LoginMessages ── Lent ── tokio-postgres (SCRAM, MD5, …)
+//!   socket ── LoginMessages ── BorrowedSocket ── tokio-postgres (SCRAM, MD5, …)
 //!                │
-//!                └─ what it has state: parameters, the key for cancelling, what the server asked for
+//!                └─ LoginState: settings, the key for cancelling, the stage of authentication
 //! ```
 //!
-//! tokio-postgres reads as much as there is. A notice behind ReadyForQuery would stay in its buffer
-//! and be lost with it, so that it is given no byte that follows ReadyForQuery: those stay in the
-//! socket, for us.
+//! tokio-postgres reads all that there is. A notice after ReadyForQuery would stay in its buffer and
+//! be lost. So it gets no byte after ReadyForQuery; those stay in the socket.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -19,34 +18,34 @@ use super::tls;
 use crate::error::{Error, ErrorKind, Result};
 use crate::net::{Wait, is_timeout};
 
-/// Tag and length of a message.
+/// A tag and a length.
 const HEADER_BYTES: usize = 5;
-/// No message of a login is nearly as long.
+/// Messages of a login are much shorter.
 const MESSAGE_BYTES_MAX: usize = 1 << 20;
 
-/// A server that is logging us in.
+/// The messages of a login.
 pub(crate) struct LoginMessages<'a> {
     pub(crate) socket: Socket,
     pub(crate) wait: Wait<'a>,
     required_auth: RequiredAuth,
     has_password: bool,
     pub(crate) state: LoginState,
-    /// Why a read or write failed: tokio-postgres would only say that one did.
+    /// Why a read or write failed. tokio-postgres would only say that one did.
     pub(crate) failure: Option<Error>,
     message: Vec<u8>,
-    /// How much of the message has been handed out.
+    /// The bytes of the message that were handed out.
     handed_out: usize,
 }
 
-/// What went by.
+/// What the messages said.
 #[derive(Default)]
 pub(crate) struct LoginState {
-    /// What the server reported about itself and the session.
+    /// The settings that the server reported.
     pub(crate) parameters: BTreeMap<String, String>,
-    /// Process and secret, for cancelling.
+    /// The process number and the secret for cancelling.
     pub(crate) key: Option<(i32, i32)>,
     pub(crate) authenticated: bool,
-    /// Whether the server asked who we are.
+    /// Whether the server asked for authentication.
     pub(crate) asked: bool,
     ready: bool,
 }
@@ -70,7 +69,7 @@ impl<'a> LoginMessages<'a> {
         }
     }
 
-    /// The next whole message: tag, length and body.
+    /// Reads the next whole message: tag, length and body.
     pub(crate) fn read_message(socket: &mut Socket, wait: &mut Wait<'_>) -> Result<Vec<u8>> {
         let mut header = [0; HEADER_BYTES];
         socket.receive(&mut header, wait).map_err(broken)?;
@@ -90,7 +89,7 @@ impl<'a> LoginMessages<'a> {
         Ok(message)
     }
 
-    /// Takes note of the message, and refuses what the user would not want answered.
+    /// Notes what the message says. Refuses authentication that the user does not allow.
     fn inspect(&mut self) -> Result<()> {
         let (header, body) = self.message.split_at(HEADER_BYTES);
         match header[0] {
@@ -119,7 +118,8 @@ impl<'a> LoginMessages<'a> {
         Ok(())
     }
 
-    /// What kind of authentication the server asks for (protocol documentation, "Message Formats").
+    /// Checks the kind of authentication that the server asks for (PostgreSQL's manual, section
+    /// "Message Formats").
     fn check_auth(&mut self, code: u32) -> Result<()> {
         let refused = |what: String| Err(Error::new(ErrorKind::Authentication, what));
         let method = match code {
@@ -140,8 +140,7 @@ impl<'a> LoginMessages<'a> {
             }
             9 => {
                 return refused(
-                    "the server asks for SSPI, GSSAPI's kin on Windows, which is not supported"
-                        .into(),
+                    "the server asks for SSPI (GSSAPI on Windows), which is not supported".into(),
                 );
             }
             other => {
@@ -190,7 +189,7 @@ impl<'a> LoginMessages<'a> {
         }
     }
 
-    fn keep<T>(&mut self, result: Result<T>) -> io::Result<T> {
+    fn note_failure<T>(&mut self, result: Result<T>) -> io::Result<T> {
         result.map_err(|error| {
             self.failure = Some(error);
             io::ErrorKind::Other.into()
@@ -201,25 +200,25 @@ impl<'a> LoginMessages<'a> {
 impl Read for LoginMessages<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.hand_out(buffer);
-        self.keep(read)
+        self.note_failure(read)
     }
 }
 
 impl Write for LoginMessages<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.retry(|socket| socket.write(bytes));
-        self.keep(written)
+        self.note_failure(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
         let flushed = self.retry(Write::flush);
-        self.keep(flushed)
+        self.note_failure(flushed)
     }
 }
 
-/// An error of the socket, as the user is to see it.
+/// An error of the socket, for the user.
 fn broken(cause: io::Error) -> Error {
-    // With TLS 1.3 the server refuses the client's certificate after the handshake is done.
+    // With TLS 1.3 the server refuses a client's certificate after the handshake.
     let (kind, what) = match tls::is_tls_error(&cause) {
         true => (ErrorKind::Authentication, "TLS failed"),
         false => (ErrorKind::Connection, "the connection broke during login"),

@@ -1,4 +1,4 @@
-//! What a connection string asks for, checked and completed as libpq does it.
+//! Connection parameters: a connection string, checked and completed as libpq does it.
 
 mod auth;
 #[cfg(test)]
@@ -19,20 +19,20 @@ use super::keywords::{Keywords, invalid};
 use crate::error::{Error, ErrorKind, Result};
 use crate::net::TcpParams;
 
-/// The environment by name, so that tests need not change their own.
+/// The environment by name. Tests pass another one than their own.
 type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 const DEFAULT_PORT: u16 = 5432;
-/// Where Debian's server and where PostgreSQL's own build put their sockets.
+/// The folders where Debian's server and PostgreSQL's own build put their sockets.
 const SOCKET_FOLDERS: [&str; 2] = ["/var/run/postgresql", "/tmp"];
-/// Stands for a wait without an end: a clock can still add it.
+/// Stands for an unlimited wait. A clock can still add it.
 pub(crate) const NO_TIMEOUT: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 /// Where to connect to and how, read from a connection string as libpq reads it.
 ///
-/// Both forms are known: `postgresql://user@host/db?sslmode=require` and `host=… dbname=… user=…`.
-/// What the string leaves open comes from the service file, then from `PGHOST` and its kin, then
-/// from libpq's defaults. Passwords come also from `~/.pgpass`.
+/// The string has one of two forms: `postgresql://user@host/db?sslmode=require` or `host=… dbname=…
+/// user=…`. Missing values come from the service file, then from variables like `PGHOST`, then from
+/// libpq's defaults. Passwords come from `~/.pgpass`, too.
 #[derive(Clone)]
 pub struct ConnectParams {
     pub(crate) hosts: Vec<Host>,
@@ -40,21 +40,21 @@ pub struct ConnectParams {
     pub(crate) dbname: String,
     pub(crate) application_name: String,
     pub(crate) options: Option<String>,
-    /// For each address on its own.
+    /// The limit for each address.
     pub(crate) connect_timeout: Option<Duration>,
     pub(crate) tcp: TcpParams,
-    /// How long a server may be silent that is waited for.
+    /// How long the server may be silent while it is waited for.
     pub(crate) read_timeout: Option<Duration>,
     pub(crate) tls: TlsParams,
     pub(crate) channel_binding: ChannelBinding,
     pub(crate) required_auth: RequiredAuth,
     pub(crate) target: Target,
     pub(crate) shuffle: bool,
-    /// Why the password file was left aside.
+    /// Why the password file was ignored.
     pub(crate) password_warning: Option<String>,
 }
 
-/// A server to try, with the password for it.
+/// A server to try, with its password.
 #[derive(Clone)]
 pub(crate) struct Host {
     pub(crate) place: Place,
@@ -66,7 +66,7 @@ pub(crate) struct Host {
 pub(crate) enum Place {
     /// The folder of a Unix socket.
     Unix(PathBuf),
-    /// A host's name; with an address, the name only tells whom to expect there.
+    /// A host's name. If there is an address, the name is only for verification.
     Tcp { name: String, address: Option<IpAddr> },
 }
 
@@ -82,30 +82,29 @@ pub(crate) enum Target {
 }
 
 impl ConnectParams {
-    /// Reads a connection string; the environment and libpq's files complete it.
+    /// Parses a connection string, and completes it from the environment and libpq's files.
     ///
     /// # Errors
-    /// Usage errors name the keyword that is unknown, wrong, or not supported.
+    /// Usage names the keyword that is unknown, wrong, or not supported.
     pub fn parse(conninfo: &str) -> Result<Self> {
-        // What is no UTF-8 is still a value: it is refused or not found, and not taken for a
-        // variable that is not set.
+        // A value that is not UTF-8 is refused or not found, but it does not count as unset.
         Self::parse_with(conninfo, &|name| match name {
-            // The system's user database knows it where the variable is empty.
+            // If the variable is empty, the system's user database has it.
             "HOME" => std::env::home_dir().map(|home| home.to_string_lossy().into_owned()),
             _ => std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()),
         })
     }
 
-    /// As [`ConnectParams::parse`], with another environment than the process's own.
+    /// Like [`ConnectParams::parse`], with another environment than the process's own.
     ///
     /// # Errors
-    /// As those of [`ConnectParams::parse`].
+    /// Those of [`ConnectParams::parse`].
     pub fn parse_with(conninfo: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self> {
         Self::complete(&Keywords::read(conninfo, variable as Variables<'_>)?)
     }
 
-    /// Says how long a server may be silent that is waited for, unless the connection string says
-    /// it.
+    /// Sets how long the server may be silent while it is waited for, unless the connection string
+    /// does.
     pub fn set_read_timeout(&mut self, read_timeout: Option<Duration>) {
         self.read_timeout = self.read_timeout.or(read_timeout);
     }
@@ -182,7 +181,7 @@ impl ConnectParams {
     }
 }
 
-/// Without the password, which is nobody's business.
+/// Without the password.
 impl fmt::Debug for ConnectParams {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let places: Vec<_> = self.hosts.iter().map(|host| host.uri(&self.dbname)).collect();
@@ -194,7 +193,7 @@ impl fmt::Debug for ConnectParams {
 }
 
 impl Host {
-    /// The place as a uri, for messages.
+    /// The host as a uri, for messages.
     pub(crate) fn uri(&self, dbname: &str) -> String {
         match &self.place {
             Place::Unix(folder) => {
@@ -207,7 +206,7 @@ impl Host {
         }
     }
 
-    /// How the password file calls it.
+    /// The host's name in the password file.
     fn password_file_name(&self) -> String {
         match &self.place {
             Place::Unix(folder)
@@ -221,7 +220,7 @@ impl Host {
     }
 }
 
-/// Keywords of which we know only some values.
+/// Checks keywords that only allow the values supported here.
 fn check_constants(keywords: &Keywords<'_>) -> Result<()> {
     if let Some(encoding) = keywords.value("client_encoding") {
         let known = ["auto", "utf8", "utf-8", "unicode"];
@@ -266,10 +265,10 @@ fn parse_hosts(keywords: &Keywords<'_>) -> Result<Vec<Host>> {
             None => DEFAULT_PORT,
             Some(port) => match port.trim().parse() {
                 Ok(number) if number > 0 => number,
-                // Not quoted: of a uri without a host it is the password.
+                // Not quoted: in a uri without a host it is the password.
                 _ => {
                     let error =
-                        Error::new(ErrorKind::Usage, "the port is no number from 1 to 65535");
+                        Error::new(ErrorKind::Usage, "the port is not a number from 1 to 65535");
                     return Err(error.with_hint("postgresql://user:password@host:port/db"));
                 }
             },
@@ -296,7 +295,7 @@ fn parse_hosts(keywords: &Keywords<'_>) -> Result<Vec<Host>> {
     (0..count).map(host).collect()
 }
 
-/// A socket where servers put them, if there is one.
+/// An existing socket in the usual folders, else localhost.
 fn default_place(port: u16) -> Place {
     let folder = SOCKET_FOLDERS.iter().find(|folder| socket_path(Path::new(folder), port).exists());
     match folder {
@@ -305,12 +304,12 @@ fn default_place(port: u16) -> Place {
     }
 }
 
-/// The file of a server's socket.
+/// The path of a server's socket.
 pub(crate) fn socket_path(folder: &Path, port: u16) -> PathBuf {
     folder.join(format!(".s.PGSQL.{port}"))
 }
 
-/// What is less than nothing counts as nothing.
+/// Negative numbers count as 0.
 fn parse_tcp(keywords: &Keywords<'_>) -> Result<TcpParams> {
     let number =
         |keyword| Ok(keywords.number(keyword)?.map(|number| u32::try_from(number).unwrap_or(0)));
@@ -320,7 +319,7 @@ fn parse_tcp(keywords: &Keywords<'_>) -> Result<TcpParams> {
     Ok(TcpParams::new(keywords.number("keepalives")? != Some(0), probes, user_timeout))
 }
 
-/// Seconds, which may have a fraction. It is not libpq's, which waits as long as it takes.
+/// `read_timeout`, which libpq does not have: seconds, with or without a fraction.
 fn parse_read_timeout(keywords: &Keywords<'_>) -> Result<Option<Duration>> {
     let Some(value) = keywords.value("read_timeout") else { return Ok(None) };
     match parse_seconds(&value) {
@@ -329,7 +328,7 @@ fn parse_read_timeout(keywords: &Keywords<'_>) -> Result<Option<Duration>> {
     }
 }
 
-/// Seconds above 0 as somebody writes them.
+/// Parses seconds above 0.
 pub fn parse_seconds(text: &str) -> Option<Duration> {
     let seconds =
         text.trim().parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());

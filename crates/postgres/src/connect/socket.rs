@@ -10,15 +10,15 @@ use super::tls::{self, Tls, TlsStream};
 use crate::error::{Error, ErrorKind, Result};
 use crate::net::{TcpParams, TimedStream, Wait, connect_tcp, connect_unix, is_timeout, write_all};
 
-/// One place that a host's name stands for.
+/// An address of a host.
 #[derive(Debug, Clone)]
 pub(crate) enum Address {
     Unix(PathBuf),
     Tcp(SocketAddr),
 }
 
-/// A blocking socket to a server. A read or write that gets nowhere for 50 ms fails by
-/// `WouldBlock`, and may be tried again.
+/// A blocking socket to a server. A read or write that does not move for 50 ms fails with
+/// `WouldBlock` and can be retried.
 #[derive(Debug)]
 pub struct Socket(Stream);
 
@@ -47,8 +47,8 @@ impl Socket {
         }))
     }
 
-    /// Asks the server for TLS, if it is not begun at once. What is left is plain if the server has
-    /// none.
+    /// Starts TLS, after asking the server for it unless it starts directly. The socket stays plain
+    /// if the server has no TLS.
     pub(crate) fn encrypt(mut self, tls: &Tls, wait: &mut Wait<'_>) -> Result<Self> {
         if !tls.direct && !self.ask_for_tls(wait)? {
             return Ok(self);
@@ -61,7 +61,7 @@ impl Socket {
         }
     }
 
-    /// SSLRequest and its answer, which is one byte and no message.
+    /// Sends SSLRequest and reads its answer, which is one byte instead of a message.
     fn ask_for_tls(&mut self, wait: &mut Wait<'_>) -> Result<bool> {
         let mut request = bytes::BytesMut::new();
         postgres_protocol::message::frontend::ssl_request(&mut request);
@@ -75,8 +75,7 @@ impl Socket {
         match &answer {
             b"S" => Ok(true),
             b"N" => Ok(false),
-            // The server's reason is not to be trusted before it has shown who it is
-            // (CVE-2024-10977).
+            // The server's message can't be trusted before it has shown who it is (CVE-2024-10977).
             b"E" => Err(Error::new(
                 ErrorKind::Connection,
                 "the server answered the request for TLS by an error",
@@ -90,7 +89,7 @@ impl Socket {
         }
     }
 
-    /// Fills the buffer, as long as the wait lasts.
+    /// Fills the buffer while the wait lasts.
     pub(crate) fn receive(&mut self, buffer: &mut [u8], wait: &mut Wait<'_>) -> io::Result<()> {
         let mut filled = 0;
         while filled < buffer.len() {
@@ -109,17 +108,17 @@ impl Socket {
         Ok(())
     }
 
-    /// Writes all of it, as long as the wait lasts.
+    /// Writes all bytes while the wait lasts.
     pub(crate) fn send(&mut self, bytes: &[u8], wait: &mut Wait<'_>) -> io::Result<()> {
         write_all(self, bytes, |error| error, &mut || wait.check())
     }
 
-    /// Whether what goes through is encrypted.
+    /// Whether the socket is encrypted.
     pub fn is_tls(&self) -> bool {
         matches!(self.0, Stream::Tls(_))
     }
 
-    /// What SCRAM may bind the login to.
+    /// The channel that SCRAM may bind the login to.
     pub(crate) fn channel_binding(&self) -> Option<Vec<u8>> {
         match &self.0 {
             Stream::Tls(stream) => tls::channel_binding(stream),

@@ -1,4 +1,4 @@
-//! TLS as libpq does it: what is verified depends on `sslmode`.
+//! TLS as libpq does it: `sslmode` decides what is verified.
 
 use std::io;
 use std::net::TcpStream;
@@ -32,8 +32,8 @@ use crate::net::{TimedStream, Wait, is_timeout};
 
 pub(crate) type TlsStream = StreamOwned<ClientConnection, TimedStream<TcpStream>>;
 
-/// The protocol's name (RFC 7301), which PostgreSQL 17 knows; without SSLRequest the server must
-/// agree to it.
+/// The protocol's name (RFC 7301), known to PostgreSQL 17. Without SSLRequest the server must agree
+/// to it.
 const ALPN: &[u8] = b"postgresql";
 
 /// How to encrypt a connection to one host.
@@ -45,8 +45,8 @@ pub(crate) struct Tls {
 }
 
 impl Tls {
-    /// Reads the certificates; `host` is whom to expect, and `address` stands for a name that can't
-    /// be one.
+    /// Reads the certificates. `host` is the expected name; `address` replaces one that can't be a
+    /// server's name.
     pub(crate) fn prepare(
         params: &TlsParams,
         host: &str,
@@ -89,7 +89,7 @@ impl Tls {
         Ok(Self { config: Arc::new(config), name, direct: params.direct })
     }
 
-    /// Shakes hands.
+    /// Performs the handshake.
     pub(crate) fn start(
         &self,
         mut stream: TimedStream<TcpStream>,
@@ -99,7 +99,7 @@ impl Tls {
         let mut session = session.map_err(|cause| refused("no TLS").with_cause(cause))?;
         while session.is_handshaking() {
             match session.complete_io(&mut stream) {
-                // A byte now and then is no reason to wait any longer.
+                // A server that sends a byte now and then does not extend the wait.
                 Ok(_) => wait.check().map_err(handshake_failed)?,
                 Err(cause) if is_timeout(&cause) => wait.check().map_err(handshake_failed)?,
                 Err(cause) => return Err(handshake_failed(cause)),
@@ -116,12 +116,12 @@ impl Tls {
     }
 }
 
-/// The channel binding of a session, if its certificate allows one.
+/// The channel binding of a stream, if the server's certificate has one.
 pub(crate) fn channel_binding(stream: &TlsStream) -> Option<Vec<u8>> {
     certificate::server_end_point(stream.conn.peer_certificates()?.first()?)
 }
 
-/// Whether an error tells of certificates or of TLS itself, not of the network.
+/// Whether an error is about certificates or TLS, not about the network.
 pub(crate) fn is_tls_error(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|cause| cause.is::<rustls::Error>())
 }
@@ -141,13 +141,14 @@ fn handshake_failed(cause: io::Error) -> Error {
         Some(rustls::Error::InvalidCertificate(
             CertificateError::UnknownIssuer | CertificateError::BadSignature,
         )) => {
-            "sslrootcert names the file with the server's authority; sslrootcert=system takes the system's"
+            "sslrootcert names the file with the server's authority; \
+             sslrootcert=system takes the system's"
         }
         Some(rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(inner))))
             if matches!(inner.downcast_ref(), Some(webpki::Error::UnsupportedCertVersion)) =>
         {
-            "the server's certificate is of X.509 version 1, which can't be verified: issue one of version 3, \
-             for example with a subjectAltName"
+            "the server's certificate is of X.509 version 1, which can't be verified: \
+             issue one of version 3, for example with a subjectAltName"
         }
         _ => "",
     };
@@ -174,7 +175,8 @@ fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
     }
 }
 
-/// A private key, which others may not read: a key that belongs to root may be shared with a group.
+/// Reads a private key. Others must not be able to read the file; a key of root's may be shared
+/// with a group.
 fn read_key(path: &Path) -> Result<PrivateKeyDer<'static>> {
     let failed = || refused(format!("can't read private key {}", path.display()));
     let metadata = std::fs::metadata(path).map_err(|cause| failed().with_cause(cause))?;
@@ -188,11 +190,10 @@ fn read_key(path: &Path) -> Result<PrivateKeyDer<'static>> {
     })
 }
 
-/// Decides whether the other end is the server: by its signature, by whose signature its
-/// certificate has, by its name.
+/// Verifies the server: its signature, its certificate's chain, and its name.
 #[derive(Debug)]
 struct Verifier {
-    /// None if the certificate may be anybody's.
+    /// None if any certificate will do.
     trusted: Option<Trusted>,
     check_name: bool,
     algorithms: WebPkiSupportedAlgorithms,
@@ -248,8 +249,8 @@ impl ServerCertVerifier for Verifier {
         verify_tls12_signature(message, certificate, signature, &self.algorithms)
     }
 
-    /// By the key alone: nothing else of the certificate matters here, and what need not be
-    /// verified may be of a version that rustls does not read.
+    /// Uses the key alone. The rest of the certificate does not matter here, and one that is not
+    /// verified may be of a version that rustls can't read.
     fn verify_tls13_signature(
         &self,
         message: &[u8],
@@ -272,7 +273,7 @@ impl ServerCertVerifier for Verifier {
 }
 
 impl Trusted {
-    /// Reads the authorities, and the certificates that they have revoked.
+    /// Reads the authorities and the list of revoked certificates.
     fn read(from: &Roots, crl: Option<&Path>) -> Result<Self> {
         const HINT: &str = "name it by sslrootcert; sslrootcert=system takes the system's roots";
         let mut roots = RootCertStore::empty();
@@ -305,7 +306,7 @@ impl Trusted {
             }
             Roots::File(path) => {
                 certificates = read_certificates(path)?;
-                // Those that can't be read as an authority may still be the server's own.
+                // A certificate that is no authority may still be the server's own.
                 roots.add_parsable_certificates(certificates.iter().cloned());
             }
         }
@@ -347,8 +348,8 @@ impl Trusted {
             None,
         ) {
             Ok(_) => Ok(()),
-            // A server with a certificate signed by itself, as PostgreSQL's manual shows it: webpki
-            // wants authorities to sign servers, but has looked at the dates before.
+            // A self-signed server certificate, as in PostgreSQL's manual. webpki refuses an
+            // authority as a server, but only after it has checked the dates.
             Err(webpki::Error::CaUsedAsEndEntity) if self.certificates.contains(certificate) => {
                 Ok(())
             }
@@ -357,7 +358,7 @@ impl Trusted {
     }
 }
 
-/// The common name counts only if there are no alternative names, as in libpq.
+/// Verifies the name. As in libpq, the common name counts only without alternative names.
 fn verify_name(
     certificate: &CertificateDer<'_>,
     parsed: &EndEntityCert<'_>,
@@ -380,7 +381,7 @@ fn untrusted(error: webpki::Error) -> rustls::Error {
         webpki::Error::UnknownIssuer => CertificateError::UnknownIssuer,
         webpki::Error::CertExpired { .. } => CertificateError::Expired,
         webpki::Error::CertNotValidYet { .. } => CertificateError::NotValidYet,
-        // An authority of the same name, but another one.
+        // Another authority of the same name.
         webpki::Error::InvalidSignatureForPublicKey => CertificateError::BadSignature,
         webpki::Error::CertRevoked => CertificateError::Revoked,
         webpki::Error::CertNotValidForName(_) => CertificateError::NotValidForName,

@@ -69,7 +69,7 @@ pub(crate) fn preserves_session(sql: &str, escapes: bool) -> bool {
         && calls.all(is_harmless)
 }
 
-/// Whether a statement begins or ends a transaction, or a part of one.
+/// Whether a statement begins or ends a transaction or a savepoint.
 pub(crate) fn controls_transaction(sql: &str, escapes: bool) -> bool {
     let first = enclosable(sql, escapes).and_then(|sql| tokens(sql, escapes)?.into_iter().next());
     let words = ["begin", "start", "commit", "end", "rollback", "abort", "savepoint", "release"];

@@ -1,15 +1,14 @@
-//! What expressions use that may be somebody's own, and so have another value in another
-//! transaction: functions, operators, types. Names only, and rather too many than too few: what
-//! they stand for is asked of the server.
+//! What expressions refer to: functions, operators, types. The user may have defined any of them,
+//! so that an expression has another value in another transaction. These are only names, rather too
+//! many than too few; the server knows what they stand for.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::sql::{Token, TokenKind, tokens};
 
-/// Types whose values, read from text, depend neither on the time (as `now` among dates) nor on
-/// what the catalog says: only the session's settings, if anything. They may be named with
-/// `pg_catalog` or without.
+/// Types whose input from text depends on nothing but the session's settings: not on the time, as
+/// the date `now` does, and not on the catalog. They may be qualified with `pg_catalog`.
 const TIMELESS: &[&str] = &[
     "bigint",
     "bit",
@@ -43,7 +42,7 @@ const TIMELESS: &[&str] = &[
     "varbit",
     "varchar",
 ];
-/// Words before a parenthesis that is not a function's.
+/// Words that may precede a parenthesis and are no functions.
 const NOT_FUNCTIONS: &[&str] = &[
     "and",
     "any",
@@ -82,10 +81,10 @@ const NOT_FUNCTIONS: &[&str] = &[
     "precision",
 ];
 
-/// Operators that are called by other words: `IN`, `BETWEEN`, `LIKE`, `CASE x WHEN` and so on.
-const WORDS_OPERATORS: &[&str] =
+/// Operators behind words: `IN`, `BETWEEN`, `LIKE`, `CASE x WHEN` and so on.
+const WORD_OPERATORS: &[&str] =
     &["=", "<>", "<", ">", "<=", ">=", "~~", "!~~", "~~*", "!~~*", "~", "!~"];
-/// A longer row of signs is not looked at.
+/// The most signs in a row that are analyzed.
 const SIGNS_MAX: usize = 16;
 
 /// Why the references of an expression can't be told. Prints as half a sentence.
@@ -115,37 +114,36 @@ impl fmt::Display for Unreadable {
     }
 }
 
-/// What expressions use.
+/// What expressions refer to, by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct References {
-    /// Functions, as they are named.
+    /// Functions.
     pub functions: BTreeSet<String>,
-    /// Those of them that may be types: of one argument, which is cast.
+    /// Functions of one argument, which may be types that the argument is cast to.
     pub casts: BTreeSet<String>,
-    /// Columns that are cast to types that may read the present time from a text: if they are dates
-    /// or times, it is none.
+    /// Columns that are cast to a type whose input may depend on the time. If the column is itself
+    /// a date or time, the cast does not.
     pub dates: BTreeSet<String>,
-    /// Types that something is cast to.
+    /// The target types of casts.
     pub types: BTreeSet<String>,
-    /// Operators, and what parts of them may be some.
+    /// Operators, and parts of sign sequences that may be operators.
     pub operators: BTreeSet<String>,
-    /// What stands before a dot: schemas, among others.
+    /// Names before a dot, schemas among them.
     pub schemas: BTreeSet<String>,
-    /// Settings that filters ask for.
+    /// Settings that filters read.
     pub settings: BTreeSet<String>,
-    /// Whether there is more than columns as they are.
+    /// Whether anything is computed, beyond plain columns.
     pub computes: bool,
-    /// Whether there are casts that can be seen.
+    /// Whether there are explicit casts.
     pub has_casts: bool,
 }
 
 impl References {
-    /// What the filters of a plan use, as EXPLAIN writes them: those of the statement, and those of
-    /// policies of row security, which show nowhere else. What has a word of its own for the time
-    /// is `now`.
+    /// The references of a plan's filters as EXPLAIN prints them: those of the statement, and those
+    /// of row security policies, which appear nowhere else. Words for the time count as `now`.
     ///
     /// # Errors
-    /// If one can't be read, with the reason.
+    /// When a filter can't be read.
     pub fn of_filters(plan: &[String]) -> Result<Self, Unreadable> {
         const TIMES: &[&str] =
             &["current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"];
@@ -169,7 +167,7 @@ impl References {
         Ok(references)
     }
 
-    /// Adds what a list of results uses.
+    /// Adds the references of a SELECT list.
     pub(crate) fn add_list(&mut self, tokens: &[Token<'_>]) -> Result<(), Unreadable> {
         let mut items = tokens.split(|token| token.depth == 0 && token.text == ",");
         match items.all(is_column) {
@@ -178,7 +176,7 @@ impl References {
         }
     }
 
-    /// Adds what an expression uses.
+    /// Adds the references of an expression.
     pub(crate) fn add_condition(&mut self, tokens: &[Token<'_>]) -> Result<(), Unreadable> {
         self.computes |= !tokens.is_empty();
         self.add(tokens)
@@ -211,9 +209,9 @@ impl References {
         self.add_operators(tokens)
     }
 
-    /// Adds the functions that an expression may call: names before a parenthesis, and after a dot,
-    /// where `t.f` is `f(t)` if the table has no column of that name. And those with one argument,
-    /// which is cast if the name is a type's.
+    /// Adds the functions that an expression may call: names before a parenthesis, and names after
+    /// a dot, since `t.f` is `f(t)` if the table has no column `f`. With one argument, the name may
+    /// be a type that the argument is cast to.
     fn add_called(&mut self, tokens: &[Token<'_>]) -> Result<(), Unreadable> {
         for (i, token) in tokens.iter().enumerate() {
             let is_attribute = i > 0 && tokens[i - 1].text == ".";
@@ -228,9 +226,11 @@ impl References {
         Ok(())
     }
 
-    /// Adds the operators: each part of a row of signs may be one.
+    /// Adds the operators. Each part of a sequence of signs may be one.
     fn add_operators(&mut self, tokens: &[Token<'_>]) -> Result<(), Unreadable> {
-        let is_sign = |token: &Token<'_>| matches!(token.text.as_bytes(), [sign] if b"+-*/<>=~!@#%^&|`?".contains(sign));
+        const SIGNS: &[u8] = b"+-*/<>=~!@#%^&|`?";
+        let is_sign =
+            |token: &Token<'_>| matches!(token.text.as_bytes(), [sign] if SIGNS.contains(sign));
         let touch = |a: &Token<'_>, b: &Token<'_>| is_sign(a) && is_sign(b) && a.end + 1 == b.end;
         for signs in tokens.chunk_by(touch).filter(|signs| is_sign(&signs[0])) {
             if signs.len() > SIGNS_MAX {
@@ -241,12 +241,12 @@ impl References {
                 (0..row.len()).flat_map(|from| (from + 1..=row.len()).map(move |to| (from, to)));
             self.operators.extend(parts.map(|(from, to)| row[from..to].to_owned()));
         }
-        self.operators.extend(WORDS_OPERATORS.iter().map(|operator| (*operator).to_owned()));
+        self.operators.extend(WORD_OPERATORS.iter().map(|operator| (*operator).to_owned()));
         Ok(())
     }
 }
 
-/// Whether the name at this place stands before a parenthesis as a function's does.
+/// Whether the token is a name before a parenthesis, as in a function call.
 pub(crate) fn is_called(tokens: &[Token<'_>], at: usize) -> bool {
     let token = &tokens[at];
     token.is_name()
@@ -255,8 +255,7 @@ pub(crate) fn is_called(tokens: &[Token<'_>], at: usize) -> bool {
             && NOT_FUNCTIONS.contains(&token.text.to_ascii_lowercase().as_str()))
 }
 
-/// What a name may be after it was folded. Where the server's encoding decides which letters are,
-/// both ways.
+/// The names that a token may fold to: two if the server's encoding decides.
 pub(crate) fn folded(token: &Token<'_>) -> Vec<String> {
     match token.kind {
         TokenKind::Word => vec![token.text.to_ascii_lowercase(), token.text.to_lowercase()],
@@ -265,7 +264,7 @@ pub(crate) fn folded(token: &Token<'_>) -> Vec<String> {
     }
 }
 
-/// Whether an item of a list is a column, all columns, or one with another name.
+/// Whether an item of a list is a column, with or without an alias, or all columns.
 fn is_column(item: &[Token<'_>]) -> bool {
     let is_path = |path: &[Token<'_>]| {
         path.iter().enumerate().all(|(i, token)| match i % 2 {
@@ -283,19 +282,18 @@ fn is_column(item: &[Token<'_>]) -> bool {
     }
 }
 
-/// Whether a parenthesis that opens here surely has more than one argument in it.
+/// Whether the parenthesis that opens here surely encloses more than one argument.
 fn has_several(tokens: &[Token<'_>]) -> bool {
     let inside = tokens
         .iter()
         .take_while(|token| tokens.first().is_some_and(|open| token.depth >= open.depth));
     let mut own = inside.filter(|token| token.depth == tokens[0].depth);
-    // Commas within brackets would be those of an array.
+    // Commas inside of brackets belong to an array.
     own.clone().any(|token| token.text == ",") && own.all(|token| token.text != "[")
 }
 
-/// The columns that are cast to a type that may read the present time, or what the catalog has just
-/// then, from a text; none if something else is cast to one, but for literals, which have been
-/// looked at.
+/// The columns that are cast to a type whose input may depend on the time or the catalog. None if
+/// anything else is cast to such a type. Literals don't count: they are checked elsewhere.
 fn cast_to_times(tokens: &[Token<'_>]) -> Option<BTreeSet<String>> {
     let is_literal = |what: &[Token<'_>]| {
         what.last().is_some_and(|one| one.kind == TokenKind::Literal || one.is("null"))
@@ -334,9 +332,9 @@ fn cast_to_times(tokens: &[Token<'_>]) -> Option<BTreeSet<String>> {
     Some(columns)
 }
 
-/// The column that an expression ends with, as its name or with one that says whose it is.
+/// The column that an expression ends with, qualified or not.
 fn last_column(tokens: &[Token<'_>]) -> Option<String> {
-    // One in parentheses of its own, not those of a call.
+    // A column in parentheses that are not a call's.
     let tokens = match tokens {
         [before @ .., open, inner, close]
             if open.kind == TokenKind::Open
@@ -354,14 +352,13 @@ fn last_column(tokens: &[Token<'_>]) -> Option<String> {
         [before @ .., owner, dot] if dot.text == "." && owner.is_name() => before,
         _ => before,
     };
-    // Here the name is none of a column, or of another one: a type's, a collation's, an
-    // attribute's, the end of a CASE.
+    // Otherwise the name belongs to a type, a collation, an attribute, or it ends a CASE.
     let is_other = |before: &Token<'_>| matches!(before.text, ":" | ".") || before.is("collate");
     let is_column = column.is_name() && !column.is("end");
     column.name().filter(|_| is_column && !before.last().is_some_and(is_other))
 }
 
-/// Whether a type's name begins here that is among the [`TIMELESS`] ones.
+/// Whether the name of a [`TIMELESS`] type begins here.
 fn is_timeless(tokens: &[Token<'_>]) -> bool {
     let unqualified = match tokens {
         [schema, dot, rest @ ..] if schema.is("pg_catalog") && dot.text == "." => rest,

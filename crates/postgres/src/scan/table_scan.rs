@@ -153,7 +153,7 @@ impl TableScan {
 pub enum NotSplittable {
     /// Not one whole statement.
     NotOneStatement,
-    /// It begins with another word than SELECT.
+    /// It does not begin with SELECT.
     NotSelect,
     /// Names or strings with Unicode escapes.
     UnicodeEscapes,
@@ -221,7 +221,7 @@ fn table(from: &[Token<'_>]) -> Result<(String, String), NotSplittable> {
 }
 
 /// Whether a literal in lower case may contain a word for the present time. One with escapes or
-/// with several tokens may.
+/// continuations may.
 fn may_be_unstable(lower: &str, escapes: bool) -> bool {
     let plain = lower
         .strip_prefix('e')
@@ -229,9 +229,9 @@ fn may_be_unstable(lower: &str, escapes: bool) -> bool {
         .strip_prefix('\'')
         .and_then(|text| text.strip_suffix('\''));
     let has_escapes = (escapes || lower.starts_with('e')) && lower.contains('\\');
-    let in_tokens = plain.is_some_and(|text| text.replace("''", "").contains('\''));
+    let has_continuations = plain.is_some_and(|text| text.replace("''", "").contains('\''));
     has_escapes && plain.is_some()
-        || in_tokens
+        || has_continuations
         || lower
             .split(|char: char| !char.is_ascii_alphabetic())
             .any(|word| UNSTABLE_TIMES.contains(&word))
@@ -307,7 +307,7 @@ mod tests {
                 .into_iter()
                 .collect::<Vec<_>>()
         };
-        // Only the server can tell a column from a function that is called like one.
+        // Only the server can tell a column from a function of the same name.
         assert_eq!(names("SELECT t.a, (t).\"B\"\"\" FROM s.t WHERE t . C > 1"), ["B\"", "a", "c"]);
         assert_eq!(names("SELECT \"\"\"F\"(a), LOWER(\"ö\") FROM s.t"), ["\"F", "lower"]);
         for sql in

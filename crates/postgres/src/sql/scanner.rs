@@ -1,5 +1,6 @@
 //! PostgreSQL's lexical rules (its manual, chapter "Lexical Structure").
 
+/// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TokenKind {
     /// White space or a comment.
@@ -7,19 +8,21 @@ pub(crate) enum TokenKind {
     Semicolon,
     Open,
     Close,
-    /// A keyword or a name.
+    /// A keyword or an unquoted name.
     Word,
-    /// A name in quotes.
+    /// A quoted name.
     Quoted,
-    /// A string, in whatever quotes.
+    /// A string in any kind of quotes.
     Literal,
-    /// A number, or a sign.
+    /// A number or a sign.
     Other,
 }
 
-pub(crate) struct Scanner<'a> {
+/// Reads one token after the other.
+pub(super) struct Scanner<'a> {
     bytes: &'a [u8],
-    pub(crate) at: usize,
+    /// The end of the last token.
+    pub(super) at: usize,
     escapes: bool,
 }
 
@@ -28,8 +31,8 @@ impl<'a> Scanner<'a> {
         Self { bytes: sql.as_bytes(), at: 0, escapes }
     }
 
-    /// The next token; `Some(None)` at the end, none where a string or comment has no end.
-    #[allow(clippy::option_option, reason = "the end, and a statement without one")]
+    /// The next token; `Some(None)` at the end, None if a string or comment has no end.
+    #[allow(clippy::option_option, reason = "an end, and a statement without one")]
     pub(crate) fn next(&mut self) -> Option<Option<TokenKind>> {
         let rest = &self.bytes[self.at..];
         let Some(&first) = rest.first() else { return Some(None) };
@@ -75,7 +78,7 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
 }
 
-/// Comments may be nested.
+/// The length of a comment. Comments nest.
 fn comment(rest: &[u8]) -> Option<usize> {
     let (mut at, mut depth) = (2, 1);
     while depth > 0 {
@@ -88,7 +91,7 @@ fn comment(rest: &[u8]) -> Option<usize> {
     Some(at)
 }
 
-/// A quote within quotes is doubled.
+/// The length of quoted text, in which quotes are doubled.
 fn quoted(rest: &[u8], quote: u8, escapes: bool) -> Option<usize> {
     let mut at = 1;
     loop {
@@ -101,20 +104,20 @@ fn quoted(rest: &[u8], quote: u8, escapes: bool) -> Option<usize> {
     }
 }
 
-/// A string with all its pieces: after white space with a newline in it, another quote goes on with
-/// the string, in which backslashes mean what they meant before.
+/// The length of a string with its continuations: after white space with a newline, another quote
+/// continues the string, with the same rule for backslashes.
 fn literal(rest: &[u8], escapes: bool) -> Option<usize> {
     let mut at = quoted(rest, b'\'', escapes)?;
-    while let Some(space) = space_within(&rest[at..]) {
+    while let Some(space) = continuation(&rest[at..]) {
         at += space;
         at += quoted(&rest[at..], b'\'', escapes)?;
     }
     Some(at)
 }
 
-/// The length of what separates a piece of a string from the next one, if that is what comes. It
-/// may have comments to the end of a line, but none of the other kind.
-fn space_within(rest: &[u8]) -> Option<usize> {
+/// The length of the white space before the continuation of a string, if one follows. It may have
+/// comments to the end of a line, but no block comments.
+fn continuation(rest: &[u8]) -> Option<usize> {
     let (mut at, mut newline) = (0, false);
     loop {
         match rest.get(at)? {
@@ -129,7 +132,7 @@ fn space_within(rest: &[u8]) -> Option<usize> {
     }
 }
 
-/// `$tag$ … $tag$`, or just a sign or a parameter.
+/// The length of `$tag$ … $tag$`; 1 for a sign or a parameter.
 fn dollar_quoted(rest: &[u8]) -> Option<usize> {
     let tag = rest[1..].iter().position(|byte| !is_word(*byte)).map(|at| at + 1);
     match tag {

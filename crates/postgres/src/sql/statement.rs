@@ -2,8 +2,8 @@
 
 use super::scanner::{Scanner, TokenKind};
 
-/// A statement without what follows its last token, if it can be put between parentheses: one
-/// statement, whose own parentheses match. `escapes` says whether backslashes escape in plain
+/// A statement up to the end of its last token, if it fits between parentheses: it is one
+/// statement, and its own parentheses match. `escapes` says whether backslashes escape in plain
 /// strings (`standard_conforming_strings` is off).
 pub fn enclosable(sql: &str, escapes: bool) -> Option<&str> {
     let mut scanner = Scanner::new(sql, escapes);
@@ -25,12 +25,12 @@ pub fn enclosable(sql: &str, escapes: bool) -> Option<&str> {
     (depth == 0 && end > 0).then(|| &sql[..end])
 }
 
-/// Whether a statement is one that COPY takes: a query, or a change that returns rows.
+/// Whether COPY accepts a statement: it is a query, or a change that returns rows.
 pub fn is_query(sql: &str) -> bool {
     let words = outer_words(sql);
     let has = |word: &str| words.iter().any(|other| other == word);
     let verb = match first_word(sql) {
-        // Before the verb come names, column lists and queries, the latter two in parentheses.
+        // Names, column lists and queries precede the verb, the latter two in parentheses.
         first if first == "with" => {
             words.iter().find(|word| is_verb(word)).cloned().unwrap_or_default()
         }
@@ -44,12 +44,12 @@ pub fn is_query(sql: &str) -> bool {
     }
 }
 
-/// Whether a word is in a statement, be it in a string or a comment. The word is in lower case.
+/// Whether a statement contains a word, in a string or comment, too. The word is in lower case.
 pub(crate) fn mentions(sql: &str, word: &str) -> bool {
     sql.as_bytes().windows(word.len()).any(|window| window.eq_ignore_ascii_case(word.as_bytes()))
 }
 
-/// Whether a statement changes settings and does nothing else, so that it returns no rows.
+/// Whether a statement only changes settings or the transaction, so that it returns no rows.
 pub(crate) fn sets(sql: &str) -> bool {
     let words = [
         "set",
@@ -89,8 +89,8 @@ fn outer_words(sql: &str) -> Vec<String> {
     }
 }
 
-/// The highest of `$1, $2 …` in a statement, 0 without any; none where a string or comment has no
-/// end. `escapes` as for [`enclosable`].
+/// The highest of `$1, $2 …` in a statement, 0 without any; None if a string or comment has no end.
+/// `escapes` as for [`enclosable`].
 pub(crate) fn parameters_in(sql: &str, escapes: bool) -> Option<usize> {
     let mut scanner = Scanner::new(sql, escapes);
     let mut highest = 0;
@@ -109,15 +109,15 @@ pub(crate) fn parameters_in(sql: &str, escapes: bool) -> Option<usize> {
     }
 }
 
-/// Whether a query only reads, as far as its words say: it is no change, and has none in its WITH
-/// clause. `escapes` as for [`enclosable`].
+/// Whether a query only reads, by its words: it is no change, and its WITH clause has none.
+/// `escapes` as for [`enclosable`].
 pub(crate) fn reads_only(sql: &str, escapes: bool) -> bool {
     if !matches!(first_word(sql).as_str(), "select" | "with" | "values" | "table") {
         return false;
     }
     let mut scanner = Scanner::new(sql, escapes);
-    // Changes come after a parenthesis, opened by `AS` or closed by the clause's end; elsewhere
-    // their words may be names, or those of `FOR UPDATE`.
+    // A change follows a parenthesis, which `AS` opens or the clause's end closes. Elsewhere these
+    // words may be names, or part of `FOR UPDATE`.
     let (mut has_with, mut after_parenthesis, mut changes) = (false, false, false);
     loop {
         let start = scanner.at;
@@ -141,7 +141,7 @@ pub(crate) fn reads_only(sql: &str, escapes: bool) -> bool {
     }
 }
 
-/// The first word of a statement, in lower case; opening parentheses are passed over.
+/// The first word of a statement in lower case, without opening parentheses.
 fn first_word(sql: &str) -> String {
     let mut scanner = Scanner::new(sql, false);
     loop {
@@ -197,7 +197,7 @@ mod tests {
         ] {
             assert_eq!(enclosable(sql, false), None, "{sql}");
         }
-        // To the server the string goes on with escapes, and ends before the parenthesis.
+        // To the server the string continues with escapes and ends before the parenthesis.
         for sql in ["SELECT E'a'\n'\\'') TO PROGRAM $$x$$ --'", "SELECT 1e'\\'||')'"] {
             assert_eq!(enclosable(sql, false), None, "{sql}");
         }
@@ -240,7 +240,8 @@ mod tests {
             "INSERT INTO t VALUES (1) RETURNING a",
             "update t set a = 1 returning *",
             "WITH x AS (DELETE FROM t RETURNING *) SELECT * FROM x FOR UPDATE",
-            "WITH RECURSIVE x(a) AS MATERIALIZED (SELECT 1), y AS (SELECT 2) INSERT INTO t TABLE x RETURNING 1",
+            "WITH RECURSIVE x(a) AS MATERIALIZED (SELECT 1), y AS (SELECT 2) \
+             INSERT INTO t TABLE x RETURNING 1",
             "SELECT 'into', \"into\", (SELECT 1) FROM t",
         ] {
             assert!(is_query(sql), "{sql}");

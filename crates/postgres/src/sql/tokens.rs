@@ -1,28 +1,30 @@
-//! A statement's tokens, with the parentheses around them.
+//! A statement's tokens with their depth in parentheses.
 
 use super::scanner::{Scanner, TokenKind};
 
+/// A token.
 pub(crate) struct Token<'a> {
     pub(crate) kind: TokenKind,
     pub(crate) text: &'a str,
-    /// Where it ends.
+    /// The byte after the token.
     pub(crate) end: usize,
-    /// How many parentheses are open around it.
+    /// The number of open parentheses around the token; a parenthesis that opens counts itself.
     pub(crate) depth: usize,
 }
 
 impl Token<'_> {
+    /// Whether the token is this unquoted word.
     pub(crate) fn is(&self, word: &str) -> bool {
         self.kind == TokenKind::Word && self.text.eq_ignore_ascii_case(word)
     }
 
-    /// Whether it may be a name.
+    /// Whether the token may be a name.
     pub(crate) fn is_name(&self) -> bool {
         matches!(self.kind, TokenKind::Word | TokenKind::Quoted)
     }
 
-    /// The name that it stands for; none where the server's encoding decides which letters are
-    /// folded.
+    /// The name that the token stands for; None if the server's encoding decides how its letters
+    /// fold.
     pub(crate) fn name(&self) -> Option<String> {
         match self.kind {
             TokenKind::Quoted => self
@@ -35,7 +37,7 @@ impl Token<'_> {
     }
 }
 
-/// The tokens but for white space; none where one has no end, or a parenthesis no beginning.
+/// The tokens without white space; None if one has no end, or a parenthesis no beginning.
 pub(crate) fn tokens(sql: &str, escapes: bool) -> Option<Vec<Token<'_>>> {
     let mut scanner = Scanner::new(sql, escapes);
     let (mut tokens, mut depth) = (Vec::new(), 0usize);

@@ -3,11 +3,11 @@
 use super::super::keywords::{Keywords, invalid};
 use crate::error::Result;
 
-/// `require_auth`: the methods by which the server may ask who we are.
+/// The authentication methods that the server may ask for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct RequiredAuth {
     methods: Vec<String>,
-    /// Whether the methods are those that it may not use.
+    /// Whether `methods` are those that it may not ask for.
     negated: bool,
 }
 

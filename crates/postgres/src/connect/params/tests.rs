@@ -50,7 +50,7 @@ fn precedence() {
     let params = parse("host=given", &variables).unwrap();
     assert_eq!(places(&params), ["postgresql://given:2/e"]);
     assert_eq!(params.user, "su");
-    // An empty value is the default, whatever the environment says.
+    // An empty value is the default, whatever the environment has.
     assert_eq!(
         places(&parse("host=x port='' service=''", &variables).unwrap()),
         ["postgresql://x:5432/e"]
@@ -94,8 +94,8 @@ fn values() {
     assert_eq!(params.application_name, "dray");
 }
 
-/// What libpq verifies, by its manual ("SSL Client Usage"): the modes, over where the root
-/// certificates are.
+/// What libpq verifies by its manual (section "Client Verification of Server Certificates"), for
+/// each mode and place of the root certificates.
 #[test]
 fn root_certificates() {
     let home = tempfile::tempdir().unwrap();
@@ -103,7 +103,7 @@ fn root_certificates() {
     let given = home.path().join("given.crt");
     let file = |path: &Path| Roots::File(path.into());
     let nowhere = || Roots::File("/nowhere".into());
-    // Whether the weaker modes verify, and by which roots all others do.
+    // Whether the weaker modes verify, and the roots of the others.
     let check = |case: &str, text: &str, variables: &[(&str, &str)], weak: bool, strict: Roots| {
         let expected =
             if weak { Verification::Authority(strict.clone()) } else { Verification::None };
@@ -143,7 +143,7 @@ fn root_certificates() {
     }
 }
 
-/// A mode that verifies never goes on without roots, whatever is missing.
+/// A mode that verifies never continues without roots.
 #[test]
 fn no_verification_without_roots() {
     let folder = tempfile::tempdir().unwrap();

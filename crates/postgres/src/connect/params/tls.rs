@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use super::super::keywords::{Keywords, invalid};
 use crate::error::Result;
 
-/// How TLS is done, if it is.
+/// Whether and how to use TLS.
 #[derive(Debug, Clone)]
 pub(crate) struct TlsParams {
     pub(crate) mode: SslMode,
     pub(crate) direct: bool,
     pub(crate) verification: Verification,
     pub(crate) crl: Option<PathBuf>,
-    /// The client's own certificate, and its key.
+    /// The client's certificate and its key.
     pub(crate) certificate: Option<(PathBuf, PathBuf)>,
     pub(crate) sni: bool,
     pub(crate) allow_1_2: bool,
@@ -41,7 +41,7 @@ const SSL_MODES: [(&str, SslMode); 6] = [
 /// What a server's certificate must show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Verification {
-    /// Nothing: what is sent is encrypted, to whoever answers.
+    /// Nothing: the connection is encrypted, whoever answers.
     None,
     /// The signature of an authority.
     Authority(Roots),
@@ -54,7 +54,7 @@ pub(crate) enum Verification {
 pub(crate) enum Roots {
     System,
     File(PathBuf),
-    /// Those of a file in the home directory, and there is none.
+    /// Those of a file in the home directory, if there were one.
     NoHome,
 }
 
@@ -74,7 +74,7 @@ impl TlsParams {
         let verification = match (mode, roots) {
             (SslMode::VerifyFull, roots) => Verification::AuthorityAndName(roots),
             (SslMode::VerifyCa, roots) => Verification::Authority(roots),
-            // Weaker modes verify if they can: require is then as good as verify-ca.
+            // Weaker modes verify if they can, so require with roots is as good as verify-ca.
             (_, Roots::File(file)) if file.exists() => Verification::Authority(Roots::File(file)),
             (_, Roots::File(_) | Roots::System | Roots::NoHome) => Verification::None,
         };
@@ -90,14 +90,14 @@ impl TlsParams {
         }
         let crl =
             keywords.value("sslcrl").map(PathBuf::from).or_else(|| keywords.home_file("root.crl"));
-        let wanted =
+        let sends_certificate =
             keywords.choice("sslcertmode", &[("disable", false), ("allow", true)])?.unwrap_or(true);
         let path = |keyword: &str, name: &str| {
             keywords.value(keyword).map(PathBuf::from).or_else(|| keywords.home_file(name))
         };
-        // As in libpq, a certificate that is not there is not sent: the server says whether it needs
-        // one.
-        let certificate = path("sslcert", "postgresql.crt").filter(|file| wanted && file.exists());
+        // As in libpq, a missing certificate is not sent. The server refuses if it needs one.
+        let certificate =
+            path("sslcert", "postgresql.crt").filter(|file| sends_certificate && file.exists());
         let versions = [("TLSv1", 0), ("TLSv1.1", 1), ("TLSv1.2", 2), ("TLSv1.3", 3)];
         let lowest = keywords.choice("ssl_min_protocol_version", &versions)?.unwrap_or(2);
         let highest = keywords.choice("ssl_max_protocol_version", &versions)?.unwrap_or(3);
