@@ -27,7 +27,8 @@ const BATCHES_WAITING: usize = 1;
 /// # async fn example() -> Result<(), dray_client::Error> {
 /// use dray_client::{AsyncConnection, ConnectOptions, QueryOptions};
 ///
-/// let mut connection = AsyncConnection::connect("dray://localhost", ConnectOptions::default()).await?;
+/// let options = ConnectOptions::default();
+/// let mut connection = AsyncConnection::connect("dray://localhost", options).await?;
 /// let mut results = connection.query("SELECT * FROM lineitem", QueryOptions::default()).await?;
 /// while let Some(batch) = results.next_batch().await? {
 ///     println!("{} rows", batch.num_rows());

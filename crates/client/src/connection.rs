@@ -24,8 +24,8 @@ impl Connection {
         Self::connect_while(uri, options, &mut || true)
     }
 
-    /// Like [`Connection::connect`], but gives up when `keep_waiting` returns false. It is called at
-    /// least every 50 ms or so.
+    /// Like [`Connection::connect`], but gives up when `keep_waiting` returns false. It is called
+    /// at least every 50 ms or so.
     ///
     /// # Errors
     /// Those of [`Connection::connect`], and Cancelled.

@@ -44,7 +44,8 @@ const PATIENTLY: Duration = Duration::from_secs(60);
 const TOO_LONG: Duration = Duration::from_secs(20);
 
 const TYPES: &str = "CREATE TYPE mood AS ENUM ('sad', 'ok'); CREATE TYPE pair AS (a int4, b text);
-    CREATE TABLE wide AS SELECT n AS id, repeat('x', 100) AS text FROM generate_series(1, 700) AS t(n)";
+    CREATE TABLE wide AS SELECT n AS id, repeat('x', 100) AS text \
+        FROM generate_series(1, 700) AS t(n)";
 
 /// What each connection runs, one after the other: with rows before and behind that are not to be
 /// taken for those of another, with none, with an error in the middle, of types that the catalog
@@ -56,14 +57,16 @@ const STATEMENTS: [&[&str]; 5] = [
         "SELECT n::int8 AS behind FROM generate_series(1, 3) AS t(n)",
     ],
     &[
-        "SELECT n::int8, CASE WHEN n % 3 = 0 THEN NULL ELSE n * 1.5::float8 END AS x, ARRAY[n, NULL] AS list \
+        "SELECT n::int8, CASE WHEN n % 3 = 0 THEN NULL ELSE n * 1.5::float8 END AS x, ARRAY[n, \
+             NULL] AS list \
          FROM generate_series(1, 150) AS t(n)",
         "SELECT n FROM generate_series(1, 10) AS t(n) WHERE n > 10",
         "SELECT 1 / (n - 150) AS q FROM generate_series(1, 300) AS t(n)",
         "SELECT 'behind' AS what",
     ],
     &[
-        "SELECT n, n::numeric(9, 2) AS exact, (CASE n % 2 WHEN 0 THEN 'sad' ELSE 'ok' END)::mood AS mood, \
+        "SELECT n, n::numeric(9, 2) AS exact, (CASE n % 2 WHEN 0 THEN 'sad' ELSE 'ok' END)::mood \
+             AS mood, \
          ROW(n, 'b' || n)::pair AS pair FROM generate_series(1, 60) AS t(n)",
         "BEGIN",
         "SELECT 'within' AS what",
@@ -209,7 +212,8 @@ fn meet(proxy: &Proxy, clean: &[Clean], seed: u64, case: u64) -> usize {
     let ran = run(proxy.address, statements, READ_TIMEOUT);
     let taken = began.elapsed();
     let what = format!(
-        "DRAY_SEED={seed} DRAY_FAULT={case}: {fault:?} in connection {connection}, statements {statements}"
+        "DRAY_SEED={seed} DRAY_FAULT={case}: {fault:?} in connection {connection}, \
+             statements {statements}"
     );
     assert!(taken < TOO_LONG, "{what}: took {taken:?}");
     let records = proxy.records();

@@ -81,7 +81,8 @@ pub(crate) fn items<'a>(
 }
 
 pub(crate) fn more_dimensions() -> Error {
-    let what = "an array of more than one dimension has no column type: select it as text (column::text), its items \
+    let what = "an array of more than one dimension has no column type: select it as text \
+         (column::text), its items \
                 (unnest), or as JSON (to_json)";
     Error::Unrepresentable(what.to_owned())
 }

@@ -308,7 +308,8 @@ fn not_decimal(
     let text = shown(numeric);
     match numeric.is_finite() {
         true => Err(Error::Unrepresentable(format!(
-            "{text} is no decimal({precision},{scale}); choose another precision and scale, or numeric=text"
+            "{text} is no decimal({precision},{scale}); choose another precision and scale, \
+                 or numeric=text"
         ))),
         false => missing(builder, &text, null),
     }

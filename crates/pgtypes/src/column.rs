@@ -42,7 +42,8 @@ impl std::str::FromStr for NumericAs {
     fn from_str(text: &str) -> Result<Self, String> {
         let expected = || {
             format!(
-                "numeric {text:?}, expected text, float64 or decimal(PRECISION,SCALE) up to 76 digits"
+                "numeric {text:?}, expected text, \
+                     float64 or decimal(PRECISION,SCALE) up to 76 digits"
             )
         };
         match text {

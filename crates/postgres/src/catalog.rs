@@ -48,13 +48,15 @@ pub(crate) fn query(oids: &HashSet<u32>, server_version: u32) -> String {
         14.. => format!("(r.rngtypid {equal} t.oid OR r.rngmultitypid {equal} t.oid)"),
     };
     let attribute = format!(
-        "a.attrelid {equal} t.typrelid AND a.attnum OPERATOR(pg_catalog.>) '0'::pg_catalog.int2 AND NOT a.attisdropped"
+        "a.attrelid {equal} t.typrelid AND a.attnum OPERATOR(pg_catalog.>) '0'::pg_catalog.int2 \
+             AND NOT a.attisdropped"
     );
     format!(
         "WITH RECURSIVE need(oid) AS (
              SELECT pg_catalog.unnest('{{{oids}}}'::pg_catalog.oid[])
              UNION
-             SELECT edge.oid FROM need JOIN pg_catalog.pg_type t ON t.oid {equal} need.oid, LATERAL (
+             SELECT edge.oid FROM need JOIN pg_catalog.pg_type t \
+                 ON t.oid {equal} need.oid, LATERAL (
                  SELECT t.typbasetype AS oid
                  UNION ALL SELECT t.typelem
                  UNION ALL SELECT r.rngsubtype FROM pg_catalog.pg_range r WHERE {range}
@@ -65,25 +67,29 @@ pub(crate) fn query(oids: &HashSet<u32>, server_version: u32) -> String {
              pg_catalog.concat(
                  CASE WHEN n.nspname {equal} 'pg_catalog'::pg_catalog.name
                      THEN pg_catalog.format_type(b.oid, NULL)
-                     ELSE pg_catalog.concat(pg_catalog.quote_ident(n.nspname), '.', pg_catalog.quote_ident(b.typname))
+                     ELSE pg_catalog.concat(pg_catalog.quote_ident(n.nspname), '.', \
+                         pg_catalog.quote_ident(b.typname))
                  END,
                  CASE WHEN k.is_array THEN '[]' END
              ),
              coalesce(e.extname, ''::pg_catalog.name),
              CASE WHEN k.is_array THEN 'a'::pg_catalog.\"char\" ELSE t.typtype END,
              coalesce(i.typdelim, ','::pg_catalog.\"char\"),
-             CASE WHEN t.typbasetype {different} {none} THEN t.typbasetype ELSE coalesce(r.rngsubtype, t.typelem) END,
+             CASE WHEN t.typbasetype {different} {none} THEN t.typbasetype ELSE \
+                 coalesce(r.rngsubtype, t.typelem) END,
              t.typtypmod, a.attname, a.atttypid, a.atttypmod
          FROM need JOIN pg_catalog.pg_type t ON t.oid {equal} need.oid
          CROSS JOIN LATERAL (
              SELECT t.typelem {different} {none} AND t.typlen {equal} '-1'::pg_catalog.int2
                  AND t.typcategory {equal} 'A'::pg_catalog.\"char\" AS is_array
          ) k
-         JOIN pg_catalog.pg_type b ON b.oid {equal} CASE WHEN k.is_array THEN t.typelem ELSE t.oid END
+         JOIN pg_catalog.pg_type b ON b.oid {equal} CASE WHEN k.is_array THEN t.typelem ELSE \
+             t.oid END
          JOIN pg_catalog.pg_namespace n ON n.oid {equal} b.typnamespace
          LEFT JOIN pg_catalog.pg_type i ON i.oid {equal} t.typelem
          LEFT JOIN pg_catalog.pg_range r ON {range}
-         LEFT JOIN pg_catalog.pg_attribute a ON t.typtype {equal} 'c'::pg_catalog.\"char\" AND {attribute}
+         LEFT JOIN pg_catalog.pg_attribute a ON t.typtype {equal} 'c'::pg_catalog.\"char\" \
+             AND {attribute}
          LEFT JOIN pg_catalog.pg_depend d
              ON d.classid {equal} 'pg_catalog.pg_type'::pg_catalog.regclass::pg_catalog.oid
              AND d.objid {equal} t.oid AND d.deptype {equal} 'e'::pg_catalog.\"char\"

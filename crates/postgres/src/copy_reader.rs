@@ -1,7 +1,7 @@
 //! The data of `COPY … (FORMAT binary)` that a driver receives: bytes in, columns out.
 //!
-//! A driver's open connection has its own transaction and temporary tables, and receives the data of
-//! a COPY itself. The server is asked about types through the driver, too.
+//! A driver's open connection has its own transaction and temporary tables, and receives the data
+//! of a COPY itself. The server is asked about types through the driver, too.
 
 use std::collections::HashSet;
 

@@ -2,10 +2,10 @@
 //! up after 50 ms, so that the caller can look around. Dray's own protocol runs over them, too.
 //!
 //! ```text
-//!   Wait           the deadline of whoever connects, and whether to keep waiting
-//!   TimedStream    a socket: fails with `WouldBlock` at least every 50 ms, also while bytes come in
-//!                  ├ counts the server's silence (`read_timeout`)
-//!                  └ belongs to the process that made it; a forked child can't use it
+//!   Wait         the deadline of whoever connects, and whether to keep waiting
+//!   TimedStream  a socket: fails with `WouldBlock` at least every 50 ms, also while bytes come in
+//!                ├ counts the server's silence (`read_timeout`)
+//!                └ belongs to the process that made it; a forked child can't use it
 //! ```
 
 mod stream;

@@ -183,8 +183,8 @@ impl<S: Read + Write> Session<S> {
         self.messages.settings().report_escapes(escapes);
     }
 
-    /// Notes that `extra_float_digits` is set for the whole session. Without that, it is set in each
-    /// transaction that needs it.
+    /// Notes that `extra_float_digits` is set for the whole session. Without that, it is set in
+    /// each transaction that needs it.
     pub fn set_full_float_digits(&mut self) {
         self.full_float_digits = true;
     }

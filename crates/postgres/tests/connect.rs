@@ -178,7 +178,8 @@ fn passwords_and_files() {
     // Service file, and startup options.
     let service = folder.path().join("service.conf");
     let text = format!(
-        "[mine]\nhost=127.0.0.1\nport={port}\nuser=trusted\ndbname=postgres\noptions=-c work_mem=3MB\n"
+        "[mine]\nhost=127.0.0.1\nport={port}\nuser=trusted\ndbname=postgres\noptions=-c \
+             work_mem=3MB\n"
     );
     fs::write(&service, text).unwrap();
     let mut session = open(&format!("service=mine servicefile={}", service.display())).unwrap();
@@ -336,7 +337,8 @@ fn answer_startup(mut stream: impl Read + Write, answer: &[u8]) {
 #[test]
 fn notice_after_ready() {
     let port = scripted(
-        b"R\0\0\0\x08\0\0\0\0S\0\0\0\x09a\0bc\0K\0\0\0\x0c\0\0\0\x01\0\0\0\x02Z\0\0\0\x05IA\0\0\0\x0c\0\0\0\x01x\0y\0\
+        b"R\0\0\0\x08\0\0\0\0S\0\0\0\x09a\0bc\0K\0\0\0\x0c\0\0\0\x01\0\0\0\x02\
+          Z\0\0\0\x05IA\0\0\0\x0c\0\0\0\x01x\0y\0\
           Z\0\0\0\x05T",
     );
     let mut session = open(&format!("postgresql://u@127.0.0.1:{port}?sslmode=disable")).unwrap();
@@ -377,7 +379,8 @@ fn through_pgbouncer() {
     let users = server.socket_dir.join("users.txt");
     fs::write(&users, "\"old\" \"secret\"\n\"postgres\" \"\"\n").unwrap();
     let text = format!(
-        "[databases]\n* = host=127.0.0.1 port={}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
+        "[databases]\n* = host=127.0.0.1 port={}\n[pgbouncer]\nlisten_addr = \
+             127.0.0.1\nlisten_port = {port}\n\
          auth_type = md5\nauth_file = {}\nunix_socket_dir =\npool_mode = transaction\n",
         server.port,
         users.display()
@@ -486,7 +489,10 @@ fn start_tls(files: &[(&str, &str)]) -> Server {
         ("ssl_ca_file", "ca.crt"),
     ];
     let server = Server::start_with(&settings, Some(HBA_TLS), files);
-    server.sql("CREATE ROLE unencrypted LOGIN; CREATE ROLE certified LOGIN; CREATE ROLE bound LOGIN PASSWORD 'secret'");
+    server.sql(
+        "CREATE ROLE unencrypted LOGIN; CREATE ROLE certified LOGIN; \
+         CREATE ROLE bound LOGIN PASSWORD 'secret'",
+    );
     server
 }
 
@@ -733,7 +739,8 @@ fn direct_tls() {
             );
         });
         open(&format!(
-            "host=db.test hostaddr=127.0.0.1 port={port} user=u sslmode=verify-full sslrootcert={root} \
+            "host=db.test hostaddr=127.0.0.1 port={port} user=u sslmode=verify-full \
+                 sslrootcert={root} \
              sslnegotiation=direct"
         ))
     };

@@ -38,7 +38,10 @@ fn attributes(data_type: &Type) -> Vec<&str> {
 fn names_have_their_schemas() {
     let server = Server::start(&[], None);
     server.sql("CREATE TYPE mood AS ENUM ('ok')");
-    server.sql("CREATE SCHEMA \"a b\"; CREATE TYPE \"a b\".mood AS ENUM ('ok'); CREATE TYPE hosts AS (host inet)");
+    server.sql(
+        "CREATE SCHEMA \"a b\"; CREATE TYPE \"a b\".mood AS ENUM ('ok'); \
+         CREATE TYPE hosts AS (host inet)",
+    );
     server.sql("CREATE DOMAIN host AS inet");
     let mut session = open(&server);
     for (statement, name) in [

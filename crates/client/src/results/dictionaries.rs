@@ -63,8 +63,8 @@ fn unify_column(field: &Field, parts: &[&ArrayRef]) -> Result<Vec<ArrayRef>, Arr
     };
     let first = parts[0].as_any_dictionary().values();
     let same = parts.iter().take_while(|part| part.as_any_dictionary().values() == first).count();
-    // The order of an ordered dictionary has a meaning, and entries of different ones have no common
-    // order.
+    // The order of an ordered dictionary has a meaning, and entries of different ones have no
+    // common order.
     if same == parts.len() || field.dict_is_ordered() == Some(true) {
         let with_first = |part: &&ArrayRef| part.as_any_dictionary().with_values(first.clone());
         return Ok(parts[..same].iter().map(with_first).collect());
@@ -199,8 +199,8 @@ mod tests {
         batches.iter().map(|batch| cast(batch.column(0), &DataType::Utf8).unwrap()).collect()
     }
 
-    /// Unifies, and checks that the strings are the same and can be one batch. Returns the number of
-    /// batches and of entries.
+    /// Unifies, and checks that the strings are the same and can be one batch. Returns the number
+    /// of batches and of entries.
     fn unified(parts: &[ArrayRef], ordered: bool) -> (usize, usize) {
         let (schema, before) = batches(parts, ordered);
         let unified = unify(&schema, &before.iter().collect::<Vec<_>>()).unwrap();

@@ -1,9 +1,9 @@
 //! Joins small batches in the memory of a table.
 //!
 //! A PostgreSQL server on the same host sends small chunks, so that they stay in the processor's
-//! cache. A table of such small batches would be slow to work with. Arrow's own `concat` fills fresh
-//! pages of the system, which takes longer than copying; so columns of the common types are copied
-//! to the [`Arena`], and `concat` has the others.
+//! cache. A table of such small batches would be slow to work with. Arrow's own `concat` fills
+//! fresh pages of the system, which takes longer than copying; so columns of the common types are
+//! copied to the [`Arena`], and `concat` has the others.
 
 #![allow(unsafe_code, reason = "arrays are made of buffers that were copied from arrays")]
 
@@ -47,10 +47,10 @@ fn column(parts: &[&ArrayRef], arena: &mut Arena) -> Result<ArrayRef, ArrowError
     // A small body lies on the heap and may be unaligned.
     let joined = joined.null_bit_buffer(validity(&data, rows)).align_buffers(true);
     debug_assert!(data.iter().all(|part| part.data_type() == data_type));
-    // SAFETY: the parts are arrays of this type, so their values are valid. `fixed` copies the value
-    // of each row, in order. `validity` has one bit for each row. `strings` writes rows + 1 offsets
-    // that begin with 0, grow as the parts' own do, and end with the length of the data, in which
-    // each string lies whole, as it does in its part.
+    // SAFETY: the parts are arrays of this type, so their values are valid. `fixed` copies the
+    // value of each row, in order. `validity` has one bit for each row. `strings` writes rows + 1
+    // offsets that begin with 0, grow as the parts' own do, and end with the length of the data, in
+    // which each string lies whole, as it does in its part.
     Ok(make_array(unsafe { joined.build_unchecked() }))
 }
 

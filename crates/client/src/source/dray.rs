@@ -93,7 +93,8 @@ impl DraySource {
         if !token.is_empty() && !options.plain_token && !transport.is_private() {
             let what = format!("the token would travel to {uri} as plain text");
             return Err(Error::usage(what).with_hint(
-                "use drays:// with a server that has a certificate, or say plain_token=true where the network is trusted",
+                "use drays:// with a server that has a certificate, or say plain_token=true where \
+                     the network is trusted",
             ));
         }
         let mut connection = Self {
@@ -234,7 +235,8 @@ impl Source for DraySource {
         }
         if options.postgres != PostgresOptions::default() {
             return Err(Error::usage(
-                "extension, numeric, nonfinite, partitions and ordered are for PostgreSQL; this is a Dray server",
+                "extension, numeric, nonfinite, partitions and ordered are for PostgreSQL; this \
+                     is a Dray server",
             ));
         }
         let query = Query {

@@ -125,7 +125,8 @@ impl<'a> Keywords<'a> {
             }
             false => format!("{key:?} is not a keyword of connection strings"),
         };
-        let hint = "they are libpq's: host, port, dbname, user, sslmode, …; quote values with spaces by '…'";
+        let hint = "they are libpq's: host, port, dbname, user, sslmode, …; quote values with \
+             spaces by '…'";
         Err(Error::new(ErrorKind::Usage, what).with_hint(hint))
     }
 

@@ -1,7 +1,7 @@
 //! Login by tokio-postgres over a borrowed socket.
 //!
-//! Only tokio-postgres's knowledge of passwords, MD5 and SCRAM is used. Its future reads and writes a
-//! blocking socket, so it is ready when it is polled and needs no runtime.
+//! Only tokio-postgres's knowledge of passwords, MD5 and SCRAM is used. Its future reads and writes
+//! a blocking socket, so it is ready when it is polled and needs no runtime.
 
 use std::cell::RefCell;
 use std::future::{Future, Ready, ready};

@@ -6,8 +6,8 @@
 //!                └─ LoginState: settings, the key for cancelling, the stage of authentication
 //! ```
 //!
-//! tokio-postgres reads all that there is. A notice after ReadyForQuery would stay in its buffer and
-//! be lost. So it gets no byte after ReadyForQuery; those stay in the socket.
+//! tokio-postgres reads all that there is. A notice after ReadyForQuery would stay in its buffer
+//! and be lost. So it gets no byte after ReadyForQuery; those stay in the socket.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -77,7 +77,8 @@ impl<'a> LoginMessages<'a> {
         let length = usize::try_from(u32::from_be_bytes(length)).unwrap_or(usize::MAX);
         if !(4..MESSAGE_BYTES_MAX).contains(&length) {
             let what = format!(
-                "expected a message of PostgreSQL's protocol, found tag {tag:#04x} and length {length}"
+                "expected a message of PostgreSQL's protocol, found tag {tag:#04x} and length \
+                     {length}"
             );
             return Err(
                 Error::new(ErrorKind::Protocol, what).with_hint("is it a PostgreSQL server?")

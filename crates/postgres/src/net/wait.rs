@@ -17,8 +17,8 @@ impl std::fmt::Debug for Wait<'_> {
 }
 
 impl<'a> Wait<'a> {
-    /// Waits until `deadline`, while `keep_waiting` returns true. Once it has returned false, it must
-    /// not return true again.
+    /// Waits until `deadline`, while `keep_waiting` returns true. Once it has returned false, it
+    /// must not return true again.
     pub fn new(deadline: Instant, keep_waiting: &'a mut dyn FnMut() -> bool) -> Self {
         Self { deadline, keep_waiting }
     }

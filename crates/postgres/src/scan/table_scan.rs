@@ -1,8 +1,8 @@
 //! A query that can be read range by range: the filtered and projected rows of one table.
 //!
-//! A range is one of `ctid`, the place of a row in its table. Together the ranges are the table, and
-//! no two overlap. What is decided here from the statement's tokens is conservative, and the server
-//! confirms it: the plan of a range is one Tid Range Scan
+//! A range is one of `ctid`, the place of a row in its table. Together the ranges are the table,
+//! and no two overlap. What is decided here from the statement's tokens is conservative, and the
+//! server confirms it: the plan of a range is one Tid Range Scan
 //! ([`is_tid_range_scan`](super::is_tid_range_scan)), and all its functions are immutable.
 
 use std::fmt;
@@ -252,14 +252,16 @@ mod tests {
         assert_eq!(scan.references.functions.iter().collect::<Vec<_>>(), ["lower"]);
         assert_eq!(
             scan.block_range(0, Some(8)),
-            "SELECT a, lower(b) FROM s.\"T x\" AS t\nWHERE t.ctid OPERATOR(pg_catalog.>=) '(0,0)'::pg_catalog.tid AND \
+            "SELECT a, lower(b) FROM s.\"T x\" AS t\nWHERE t.ctid OPERATOR(pg_catalog.>=) \
+                 '(0,0)'::pg_catalog.tid AND \
              t.ctid OPERATOR(pg_catalog.<) \
              '(8,0)'::pg_catalog.tid AND ( a > 5 OR b IN ('x')\n)"
         );
         let scan = TableScan::parse("select * from lineitem;", false).unwrap();
         assert_eq!(
             scan.block_range(3, None),
-            "select * from lineitem\nWHERE lineitem.ctid OPERATOR(pg_catalog.>=) '(3,0)'::pg_catalog.tid"
+            "select * from lineitem\nWHERE lineitem.ctid OPERATOR(pg_catalog.>=) \
+                 '(3,0)'::pg_catalog.tid"
         );
         let scan = TableScan {
             only: true,
@@ -271,7 +273,8 @@ mod tests {
         );
         for sql in [
             "SELECT a::text, CAST(b AS numeric(9, 2)), c::pg_catalog.int4 FROM t",
-            "SELECT 1 FROM t WHERE a > '2024-01-01'::date AND b < CAST('2024-01-01' AS timestamptz)",
+            "SELECT 1 FROM t WHERE a > '2024-01-01'::date \
+                 AND b < CAST('2024-01-01' AS timestamptz)",
             "SELECT a::varchar(5)[], NULL::date, '{2024-01-01}' :: date[] FROM t",
             "SELECT CAST(CAST(a AS text) AS json), a[1::int:2] FROM t",
         ] {

@@ -242,9 +242,9 @@ impl<S: Read + Write> Session<S> {
     }
 }
 
-/// Whether a failure while the library was loaded only means that the library can't be used. It does
-/// not if somebody ended the statement, if the transaction had failed before, or if the statement's
-/// syntax is wrong: the syntax of both, when sent as one, is checked first.
+/// Whether a failure while the library was loaded only means that the library can't be used. It
+/// does not if somebody ended the statement, if the transaction had failed before, or if the
+/// statement's syntax is wrong: the syntax of both, when sent as one, is checked first.
 fn is_only_of_library(error: &Error) -> bool {
     let sqlstate = error.sqlstate().unwrap_or_default();
     !(sqlstate.is_empty()
@@ -265,8 +265,8 @@ fn not_loaded(error: Error) -> Error {
 }
 
 /// Whether the extension, or COPY in a server without it, refuses the statement before anything
-/// runs. A user's function may raise the same SQLSTATE while the statement is planned, so the source
-/// file decides, which no SQL can set.
+/// runs. A user's function may raise the same SQLSTATE while the statement is planned, so the
+/// source file decides, which no SQL can set.
 fn is_refusal(error: &ErrorResponseBody) -> bool {
     const REFUSALS: [(&[u8], &[u8]); 4] = [
         (b"copy_query.c", b"0A000"),

@@ -1,7 +1,7 @@
 //! Command tags, which the server sends at a statement's end: `SELECT 5`.
 
-/// The number of rows that a statement with this tag has returned, if it returns rows. None for tags
-/// without a number, such as `EXPLAIN`.
+/// The number of rows that a statement with this tag has returned, if it returns rows. None for
+/// tags without a number, such as `EXPLAIN`.
 ///
 /// Statements that change rows count the rows changed, and return each of them.
 fn rows(tag: &str) -> Option<u64> {

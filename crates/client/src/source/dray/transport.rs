@@ -41,8 +41,8 @@ pub(crate) enum Transport {
 }
 
 impl Transport {
-    /// Connects, as long as the wait lasts. Later the server may be silent for `read_timeout`, while
-    /// it is waited for.
+    /// Connects, as long as the wait lasts. Later the server may be silent for `read_timeout`,
+    /// while it is waited for.
     pub(crate) fn connect(
         uri: &Uri,
         ca: Option<&Path>,

@@ -55,7 +55,8 @@ impl FromStr for Uri {
                     None => "this is not a server's uri".to_owned(),
                 };
                 return Err(Error::usage(what).with_hint(
-                    "dray://host:port, drays://host:port, dray+unix:///path or postgresql://user@host/database",
+                    "dray://host:port, drays://host:port, dray+unix:///path or \
+                         postgresql://user@host/database",
                 ));
             }
         };

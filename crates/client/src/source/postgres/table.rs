@@ -154,7 +154,8 @@ fn question(scan: &TableScan, attributes: &BTreeSet<String>) -> String {
              WHERE c.oid {equal} {table}::pg_catalog.regclass::pg_catalog.oid
          ),
          leaves AS (
-             SELECT l.relkind, l.relpersistence, l.relhassubclass, a.amname, pg_catalog.pg_relation_size(l.oid) AS bytes
+             SELECT l.relkind, l.relpersistence, l.relhassubclass, a.amname, \
+                 pg_catalog.pg_relation_size(l.oid) AS bytes
              FROM root r
              CROSS JOIN LATERAL (
                  SELECT r.oid WHERE r.relkind {different} 'p'::pg_catalog.\"char\"
@@ -165,17 +166,23 @@ fn question(scan: &TableScan, attributes: &BTreeSet<String>) -> String {
              LEFT JOIN pg_catalog.pg_am a ON a.oid {equal} l.relam
          )
          SELECT r.relkind,
-             (SELECT pg_catalog.count(*) FROM leaves WHERE relkind {different} 'r'::pg_catalog.\"char\"
+             (SELECT pg_catalog.count(*) FROM leaves \
+                 WHERE relkind {different} 'r'::pg_catalog.\"char\"
                  OR relpersistence {equal} 't'::pg_catalog.\"char\" OR relhassubclass
                  OR coalesce(amname {different} 'heap'::pg_catalog.name, true)),
-             (SELECT coalesce(pg_catalog.max(bytes), 0) OPERATOR(pg_catalog./) {block_size} FROM leaves),
+             (SELECT coalesce(pg_catalog.max(bytes), 0) OPERATOR(pg_catalog./) {block_size} \
+                 FROM leaves),
              (SELECT coalesce(pg_catalog.sum(bytes), 0)::pg_catalog.int8 FROM leaves),
              greatest(0, {connections} {minus} {reserved} {minus} (
-                 SELECT pg_catalog.count(*) FROM pg_catalog.pg_stat_activity WHERE datid IS NOT NULL)),
+                 SELECT pg_catalog.count(*) FROM pg_catalog.pg_stat_activity \
+                     WHERE datid IS NOT NULL)),
              (SELECT p.proname FROM pg_catalog.pg_proc p WHERE p.proname {equal} ANY ({attributes})
-                 AND p.pronamespace {different} 'pg_catalog'::pg_catalog.regnamespace::pg_catalog.oid
-                 AND p.pronargs {least} 1 AND p.pronargs {minus} p.pronargdefaults OPERATOR(pg_catalog.<=) 1 LIMIT 1),
-             (pg_catalog.date_part('epoch', {timeout}::pg_catalog.interval) OPERATOR(pg_catalog.*) 1000)::pg_catalog.int8
+                 AND p.pronamespace {different} \
+                     'pg_catalog'::pg_catalog.regnamespace::pg_catalog.oid
+                 AND p.pronargs {least} 1 AND p.pronargs {minus} p.pronargdefaults \
+                     OPERATOR(pg_catalog.<=) 1 LIMIT 1),
+             (pg_catalog.date_part('epoch', {timeout}::pg_catalog.interval) \
+                 OPERATOR(pg_catalog.*) 1000)::pg_catalog.int8
          FROM root r",
         table = quoted(&scan.table),
         block_size = number("block_size"),

@@ -98,32 +98,39 @@ pub(super) fn question(references: &References, origin: Origin, table: &str) -> 
     };
     let mut reasons = vec![
         format!(
-            "SELECT pg_catalog.concat('it calls ', p.proname, ', which is not immutable') FROM pg_catalog.pg_proc p
+            "SELECT pg_catalog.concat('it calls ', p.proname, ', which is not immutable') \
+                 FROM pg_catalog.pg_proc p
              WHERE p.proname {equal} ANY ({functions}) AND {visible}
-                 AND ({unsettled} OR p.prokind {different} 'f'::pg_catalog.\"char\" OR p.proretset)",
+                 AND ({unsettled} OR p.prokind {different} 'f'::pg_catalog.\"char\" \
+                     OR p.proretset)",
             functions = array(&references.functions),
             visible = visible("p.pronamespace"),
         ),
         // A type that is called like a function, and may read the present time from a text: one of
         // dates, a range, an array.
         format!(
-            "SELECT pg_catalog.concat('it casts to ', t.typname, ', which may depend on the time') FROM pg_catalog.pg_type t
+            "SELECT pg_catalog.concat('it casts to ', t.typname, ', \
+                 which may depend on the time') FROM pg_catalog.pg_type t
              WHERE t.typname {equal} ANY ({casts}) AND {visible} AND t.typrelid {equal} {none}
                  AND t.typcategory {equal} ANY ('{{D,R,A}}'::pg_catalog.\"char\"[])",
             casts = array(&references.casts),
             visible = visible("t.typnamespace"),
         ),
         format!(
-            "SELECT 'what it casts to may depend on the time' FROM pg_catalog.unnest({dates}) d(name) WHERE NOT EXISTS (
-                 SELECT FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid {equal} a.atttypid
+            "SELECT 'what it casts to may depend on the time' \
+                 FROM pg_catalog.unnest({dates}) d(name) WHERE NOT EXISTS (
+                 SELECT FROM pg_catalog.pg_attribute a \
+                     JOIN pg_catalog.pg_type t ON t.oid {equal} a.atttypid
                  WHERE a.attrelid {equal} {table} AND a.attname {equal} d.name
                      AND t.typcategory {equal} 'D'::pg_catalog.\"char\")",
             dates = array(&references.dates),
         ),
         // Their checks and input functions are anybody's.
         format!(
-            "SELECT pg_catalog.concat('it may cast to ', t.typname, ', whose values are checked or read by functions')
-             FROM pg_catalog.pg_type t LEFT JOIN pg_catalog.pg_proc p ON p.oid {equal} t.typinput::pg_catalog.oid
+            "SELECT pg_catalog.concat('it may cast to ', t.typname, ', \
+                 whose values are checked or read by functions')
+             FROM pg_catalog.pg_type t LEFT JOIN pg_catalog.pg_proc p \
+                 ON p.oid {equal} t.typinput::pg_catalog.oid
              WHERE t.typname {equal} ANY ({types}) AND {visible} AND t.oid {own}
                  AND NOT (t.typtype {equal} 'e'::pg_catalog.\"char\"
                      OR t.typtype {equal} 'b'::pg_catalog.\"char\" AND NOT ({mutable}))",
@@ -132,7 +139,8 @@ pub(super) fn question(references: &References, origin: Origin, table: &str) -> 
         ),
         // The table's rows are written by their types' functions, computed with or not.
         format!(
-            "SELECT pg_catalog.concat('its type ', t.typname, ' has the function ', p.proname, ', which is not immutable')
+            "SELECT pg_catalog.concat('its type ', t.typname, ' has the function ', p.proname, ', \
+                 which is not immutable')
              FROM shown JOIN pg_catalog.pg_type t ON t.oid {equal} shown.oid
              JOIN pg_catalog.pg_proc p ON p.oid {equal} t.typoutput::pg_catalog.oid{input}
              WHERE p.oid {own} AND {mutable}",
@@ -144,8 +152,10 @@ pub(super) fn question(references: &References, origin: Origin, table: &str) -> 
     ];
     if references.computes {
         reasons.push(format!(
-            "SELECT pg_catalog.concat('it may use the operator ', o.oprname, ', whose function ', p.proname, ' is not immutable')
-             FROM pg_catalog.pg_operator o JOIN pg_catalog.pg_proc p ON p.oid {equal} o.oprcode::pg_catalog.oid
+            "SELECT pg_catalog.concat('it may use the operator ', o.oprname, ', whose function ', \
+                 p.proname, ' is not immutable')
+             FROM pg_catalog.pg_operator o JOIN pg_catalog.pg_proc p \
+                 ON p.oid {equal} o.oprcode::pg_catalog.oid
              WHERE o.oprname {equal} ANY ({operators}) AND {visible} AND o.oid {own} AND {mutable}",
             operators = array(&references.operators),
             visible = visible("o.oprnamespace"),
@@ -156,14 +166,17 @@ pub(super) fn question(references: &References, origin: Origin, table: &str) -> 
             false => format!(" AND c.castcontext {equal} 'i'::pg_catalog.\"char\""),
         };
         reasons.push(format!(
-            "SELECT pg_catalog.concat('it may cast ', pg_catalog.format_type(c.castsource, NULL), ' to ',
-                 pg_catalog.format_type(c.casttarget, NULL), ' by ', p.proname, ', which is not immutable')
+            "SELECT pg_catalog.concat('it may cast ', pg_catalog.format_type(c.castsource, NULL), \
+                 ' to ',
+                 pg_catalog.format_type(c.casttarget, NULL), ' by ', p.proname, ', \
+                     which is not immutable')
              FROM pg_catalog.pg_cast c JOIN pg_catalog.pg_proc p ON p.oid {equal} c.castfunc
              WHERE c.oid {own} AND {mutable}{context}"
         ));
         // Arrays, rows and ranges are compared by what orders or hashes their items.
         reasons.push(format!(
-            "SELECT pg_catalog.concat('its types may be compared by ', p.proname, ', which is not immutable')
+            "SELECT pg_catalog.concat('its types may be compared by ', p.proname, ', \
+                 which is not immutable')
              FROM pg_catalog.pg_am m JOIN (
                  SELECT f.opfmethod, s.amproc::pg_catalog.oid FROM pg_catalog.pg_amproc s
                  JOIN pg_catalog.pg_opfamily f ON f.oid {equal} s.amprocfamily
@@ -173,25 +186,32 @@ pub(super) fn question(references: &References, origin: Origin, table: &str) -> 
              ) s(method, function) ON s.method {equal} m.oid
              JOIN pg_catalog.pg_proc p ON p.oid {equal} s.function
              WHERE m.amname {equal} ANY ('{{btree,hash}}'::pg_catalog.name[]) AND {mutable}
-             UNION ALL SELECT pg_catalog.concat('a range may be made by ', p.proname, ', which is not immutable')
-             FROM pg_catalog.pg_range r JOIN pg_catalog.pg_proc p ON p.oid {equal} r.rngcanonical::pg_catalog.oid
+             UNION ALL SELECT pg_catalog.concat('a range may be made by ', p.proname, ', \
+                 which is not immutable')
+             FROM pg_catalog.pg_range r JOIN pg_catalog.pg_proc p \
+                 ON p.oid {equal} r.rngcanonical::pg_catalog.oid
              WHERE r.rngtypid {own} AND {mutable}"
         ));
     }
     format!(
         "WITH RECURSIVE spoken(oid) AS (
              SELECT n.oid FROM pg_catalog.pg_namespace n
-             WHERE n.nspname {equal} ANY (pg_catalog.current_schemas(true)) OR n.nspname {equal} ANY ({schemas})
+             WHERE n.nspname {equal} ANY (pg_catalog.current_schemas(true)) \
+                 OR n.nspname {equal} ANY ({schemas})
          ),
          shown(oid) AS (
              SELECT a.atttypid FROM pg_catalog.pg_attribute a
-             WHERE a.attrelid {equal} {table} AND a.attnum OPERATOR(pg_catalog.>) '0'::pg_catalog.int2 AND NOT a.attisdropped
+             WHERE a.attrelid {equal} {table} AND a.attnum OPERATOR(pg_catalog.>) \
+                 '0'::pg_catalog.int2 AND NOT a.attisdropped
              UNION
-             SELECT edge.oid FROM shown JOIN pg_catalog.pg_type t ON t.oid {equal} shown.oid, LATERAL (
+             SELECT edge.oid FROM shown JOIN pg_catalog.pg_type t \
+                 ON t.oid {equal} shown.oid, LATERAL (
                  SELECT t.typbasetype AS oid
                  UNION ALL SELECT t.typelem
-                 UNION ALL SELECT r.rngsubtype FROM pg_catalog.pg_range r WHERE r.rngtypid {equal} t.oid
-                 UNION ALL SELECT a.atttypid FROM pg_catalog.pg_attribute a WHERE a.attrelid {equal} t.typrelid
+                 UNION ALL SELECT r.rngsubtype \
+                     FROM pg_catalog.pg_range r WHERE r.rngtypid {equal} t.oid
+                 UNION ALL SELECT a.atttypid FROM pg_catalog.pg_attribute a \
+                     WHERE a.attrelid {equal} t.typrelid
              ) edge WHERE edge.oid {different} {none}
          )
          SELECT reason FROM ({reasons}) r(reason) LIMIT 1",

@@ -69,9 +69,12 @@ fn precedence() {
 
 #[test]
 fn values() {
-    let text = "host=h connect_timeout=7 application_name=a options='-c x=1' target_session_attrs=standby \
-        load_balance_hosts=random channel_binding=require keepalives_idle=5 tcp_user_timeout=9 client_encoding=UTF8 \
-        gssencmode=prefer krbsrvname=postgres ssl_min_protocol_version=TLSv1.3 sslmode=verify-ca sslnegotiation=direct";
+    let text = "host=h connect_timeout=7 application_name=a options='-c x=1' \
+         target_session_attrs=standby \
+        load_balance_hosts=random channel_binding=require keepalives_idle=5 tcp_user_timeout=9 \
+            client_encoding=UTF8 \
+        gssencmode=prefer krbsrvname=postgres ssl_min_protocol_version=TLSv1.3 sslmode=verify-ca \
+            sslnegotiation=direct";
     let params = parse(text, &[]).unwrap();
     assert_eq!(params.connect_timeout, Some(Duration::from_secs(7)));
     assert_eq!(
@@ -205,7 +208,7 @@ fn refused() {
     for (text, expected) in [
         ("hots=a", "\"hots\""),
         ("postgresql://h?x=1", "\"x\""),
-        ("port=0", "port is no number"),
+        ("port=0", "port is not a number"),
         ("port=70000", "65535"),
         ("host=a,b,c port=1,2", "2 ports for 3 hosts"),
         ("host=a hostaddr=127.0.0.1,127.0.0.2", "1 host names, but 2"),
