@@ -1,6 +1,5 @@
-//! The same for asynchronous programs. The work is done on a blocking thread of the tokio runtime,
-//! one for each running statement: decoding is processor work that does not belong on the threads
-//! that poll.
+//! Connections for asynchronous programs. Each running statement has a blocking thread of the tokio
+//! runtime, since decoding is processor work that does not belong on the threads that poll.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -18,7 +17,7 @@ use crate::results::Results;
 use crate::stats::{Progress, Stats};
 use crate::watch::Verdict;
 
-/// Batches that wait for the program to take them.
+/// Batches that wait for the program.
 const BATCHES_WAITING: usize = 1;
 
 /// A connection to a server, for programs that run on tokio. It runs one statement at a time.
@@ -38,7 +37,7 @@ const BATCHES_WAITING: usize = 1;
 /// ```
 #[derive(Debug)]
 pub struct AsyncConnection {
-    /// Where the connection comes back from the statement that has it.
+    /// Receives the connection from the statement that has it.
     connection: oneshot::Receiver<Box<Connection>>,
 }
 
@@ -46,20 +45,20 @@ impl AsyncConnection {
     /// Connects to the server at `uri`.
     ///
     /// # Errors
-    /// As [`Connection::connect`].
+    /// Those of [`Connection::connect`].
     pub async fn connect(uri: &str, options: ConnectOptions) -> Result<Self> {
         let uri = uri.to_owned();
         let connection = blocking(move || Connection::connect(&uri, &options)).await??;
         let (give_back, back) = oneshot::channel();
-        // The receiver is right here.
+        // The receiver can't be gone: it is right here.
         let _ = give_back.send(Box::new(connection));
         Ok(Self { connection: back })
     }
 
-    /// Runs a statement. An earlier result that has been dropped is cancelled first.
+    /// Runs a statement. An earlier result that was dropped is cancelled first.
     ///
     /// # Errors
-    /// As [`Connection::query`].
+    /// Those of [`Connection::query`].
     pub async fn query(&mut self, sql: &str, options: QueryOptions) -> Result<AsyncResults> {
         let broken = || Error::usage("the connection is gone; connect again");
         let connection = (&mut self.connection).await.map_err(|_| broken())?;
@@ -94,15 +93,15 @@ impl AsyncResults {
         self.schema.clone()
     }
 
-    /// Where time and bytes went; known after the last batch.
+    /// Where time and bytes went; complete after the last batch.
     pub fn stats(&self) -> &Stats {
         &self.stats
     }
 
-    /// The next batch; none at the end.
+    /// The next batch; None at the end.
     ///
     /// # Errors
-    /// As [`Results::next_batch`].
+    /// Those of [`Results::next_batch`].
     pub async fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         std::future::poll_fn(|context| self.poll(context)).await
     }
@@ -113,7 +112,7 @@ impl AsyncResults {
             Some(Message::End(stats)) => {
                 self.stats = *stats;
                 self.ended = true;
-                // Whoever asks again hears of the end again.
+                // Later calls see the end, too.
                 self.batches.close();
                 Ok(None)
             }
@@ -133,7 +132,7 @@ impl Stream for AsyncResults {
     }
 }
 
-/// Runs a statement to its end, or until nobody wants its batches any more.
+/// Runs a statement to its end, or until nobody reads its batches.
 fn run(
     connection: Box<Connection>,
     sql: &str,
@@ -146,15 +145,15 @@ fn run(
     let watch = Box::new(
         move |_: &Progress| if reader.is_closed() { Verdict::Cancel } else { Verdict::Continue },
     );
-    let mut returned = Returned { connection: Some(connection), give_back: Some(give_back) };
-    let results = match returned.connection.as_deref_mut() {
+    let mut guard = ConnectionGuard { connection: Some(connection), give_back: Some(give_back) };
+    let results = match guard.connection.as_deref_mut() {
         Some(connection) => Connection::query_with(connection, sql, options, Some(watch)),
         None => return,
     };
     let mut results: Results<&mut Connection> = match results {
         Ok(results) => results,
         Err(error) => {
-            // The other end may have gone away meanwhile, here and below.
+            // The other end may be gone, here and below.
             let _ = begin.send(Err(error));
             return;
         }
@@ -174,13 +173,13 @@ fn run(
     }
 }
 
-/// Gives the connection back, however the statement ends.
-struct Returned {
+/// Returns the connection, however the statement ends.
+struct ConnectionGuard {
     connection: Option<Box<Connection>>,
     give_back: Option<oneshot::Sender<Box<Connection>>>,
 }
 
-impl Drop for Returned {
+impl Drop for ConnectionGuard {
     fn drop(&mut self) {
         if let (Some(connection), Some(give_back)) = (self.connection.take(), self.give_back.take())
         {

@@ -230,7 +230,7 @@ impl<C: BorrowMut<Connection>> Results<C> {
         batch
     }
 
-    /// All batches that are left.
+    /// All remaining batches.
     ///
     /// # Errors
     /// Those of [`Self::next_batch`].

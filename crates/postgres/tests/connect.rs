@@ -25,12 +25,12 @@ use server::Server;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Connects with nothing in the environment.
+/// Connects with an empty environment.
 fn open(conninfo: &str) -> Result<LoggedIn, Error> {
     connect(&ConnectParams::parse_with(conninfo, &|_| None)?, TIMEOUT, &mut || true)
 }
 
-/// Sends a query and gives the messages of the answer: tags and bodies.
+/// Sends a query, and returns the tags and bodies of the answer's messages.
 fn query(session: &mut LoggedIn, text: &str) -> Vec<(u8, Vec<u8>)> {
     let mut request = vec![b'Q'];
     request.extend(u32::try_from(text.len() + 5).unwrap().to_be_bytes());
@@ -137,7 +137,7 @@ fn passwords_and_files() {
         assert!(error.hint().unwrap().contains("PGPASSWORD"), "{error}");
     }
 
-    // Methods that the user does not want.
+    // Methods that the user does not allow.
     let text = |user: &str, auth: &str| {
         format!("postgresql://{user}:secret@127.0.0.1:{port}/postgres?require_auth={auth}")
     };
@@ -185,7 +185,7 @@ fn passwords_and_files() {
     let mut session = open(&format!("service=mine servicefile={}", service.display())).unwrap();
     assert_eq!(value(&mut session, "SHOW work_mem"), "3MB");
 
-    // After the login, the server says no for other reasons.
+    // The server refuses for other reasons than the login.
     let error = open(&format!("postgresql://trusted@127.0.0.1:{port}/nowhere")).unwrap_err();
     assert_eq!((error.kind(), error.sqlstate()), (ErrorKind::Connection, Some("3D000")), "{error}");
     let error = open(&format!("postgresql://nobody@127.0.0.1:{port}/postgres")).unwrap_err();
@@ -248,7 +248,7 @@ fn several_hosts() {
         port(&format!("host=x.invalid hostaddr=127.0.0.1 port={w}")).unwrap(),
         w.to_string()
     );
-    // A standby without a primary: what its pg_wal has is all it ever gets.
+    // A standby without a primary has only its own pg_wal.
     let standby = Server::start_with(&[], None, &[("standby.signal", "")]);
     let s = standby.port;
     for (attributes, expected) in
@@ -294,7 +294,7 @@ fn several_hosts() {
     assert!(error.hint().unwrap().contains("is the server running there?"), "{error}");
 }
 
-/// A server that takes connections and says nothing.
+/// A server that accepts connections and stays silent.
 #[test]
 fn silence() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -312,7 +312,7 @@ fn silence() {
     }
 }
 
-/// A made-up server, which answers the startup message by given bytes.
+/// A scripted server that answers the startup message with these bytes.
 fn scripted(answer: &'static [u8]) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -329,11 +329,11 @@ fn answer_startup(mut stream: impl Read + Write, answer: &[u8]) {
     stream.read_exact(&mut startup).unwrap();
     stream.write_all(answer).unwrap();
     stream.flush().unwrap();
-    // Until the client has gone.
+    // Waits until the client is gone.
     let _ = stream.read(&mut [0; 100]);
 }
 
-/// What comes in the same packet as ReadyForQuery is not lost in tokio-postgres.
+/// Messages in the same packet as ReadyForQuery are not lost in tokio-postgres.
 #[test]
 fn notice_after_ready() {
     let port = scripted(
@@ -428,7 +428,7 @@ impl Drop for Pooler {
     }
 }
 
-/// Of all certificates here.
+/// The key of all certificates here.
 const SERIAL: u64 = 7;
 
 struct Authority(CertifiedIssuer<'static, KeyPair>);
@@ -549,7 +549,7 @@ fn tls() {
         "{error}"
     );
 
-    // Whom to trust.
+    // Roots and names.
     for (text, works) in [
         (format!("sslmode=require sslrootcert={root}"), true),
         (format!("sslmode=require sslrootcert={wrong}"), false),
@@ -560,7 +560,7 @@ fn tls() {
         (format!("sslmode=verify-full sslrootcert={root}"), true),
         (format!("sslmode=verify-full sslrootcert={root} host=127.0.0.1"), true),
         (format!("sslmode=verify-full sslrootcert={root} host=db.elsewhere"), false),
-        // Only without alternative names would this one count.
+        // The common name would count only without alternative names.
         (format!("sslmode=verify-full sslrootcert={root} host=db.test"), false),
         (format!("sslmode=verify-full sslrootcert={wrong}"), false),
         ("sslrootcert=system".into(), false),
@@ -586,14 +586,13 @@ fn tls() {
     let missing =
         format!("user=postgres sslmode=verify-ca sslrootcert={}/none", folder.path().display());
     assert!(attempt(&missing).unwrap_err().message().contains("does not exist"));
-    // No variable is set here: without a home directory there are no roots, and so nobody is
-    // trusted.
+    // No variable is set. Without a home directory there are no roots, and nobody is trusted.
     for mode in ["verify-ca", "verify-full"] {
         let error = attempt(&format!("user=postgres sslmode={mode}")).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Authentication, "{mode}: {error}");
         assert!(error.message().contains("no home directory"), "{mode}: {error}");
     }
-    // Prefer goes on without TLS where it does not trust the server.
+    // `prefer` continues without TLS if it does not trust the server.
     assert_eq!(attempt(&format!("user=unencrypted sslrootcert={wrong}")).ok(), Some(false));
 
     // SCRAM bound to the channel.
@@ -641,8 +640,7 @@ fn tls() {
     assert_eq!(value(&mut session, "SELECT repeat('x', 300000)").len(), 300_000);
 }
 
-/// Certificates as PostgreSQL's manual makes them: signed by themselves, and with the name in the
-/// common name.
+/// Certificates as in PostgreSQL's manual: self-signed, with the name in the common name.
 #[test]
 fn tls_with_plain_certificates() {
     let key = KeyPair::generate().unwrap();
@@ -670,8 +668,8 @@ fn tls_with_plain_certificates() {
     assert!(open(&format!("{bound} sslmode=require channel_binding=require")).is_ok());
 }
 
-/// The manual's recipe for a certificate makes one of version 1 (with OpenSSL 3.0), which rustls
-/// does not read.
+/// The manual's recipe makes a certificate of version 1 (with OpenSSL 3.0), which rustls can't
+/// read.
 #[test]
 fn tls_with_version_1() {
     let folder = tempfile::tempdir().unwrap();
@@ -697,7 +695,7 @@ fn tls_with_version_1() {
     let place = format!("host=127.0.0.1 port={} dbname=postgres sslmode=require", server.port);
     assert!(open(&format!("{place} user=postgres")).unwrap().socket.is_tls());
     let root = folder.path().join("ca.crt");
-    // Newer versions of OpenSSL make certificates of version 3 of it.
+    // Newer versions of OpenSSL make one of version 3.
     if let Err(error) = open(&format!("{place} user=postgres sslrootcert={}", root.display())) {
         assert!(error.hint().unwrap().contains("version 3"), "{error}");
     }

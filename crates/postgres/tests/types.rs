@@ -1,4 +1,4 @@
-//! Types that a database defines itself, on a real server.
+//! User-defined types, on a real server.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by them")]
 
@@ -17,7 +17,7 @@ fn open(server: &Server) -> Session<Socket> {
     Session::new(logged_in.socket, 15, &logged_in.parameters)
 }
 
-/// The type of the only column of a statement's result, and the name that its metadata have.
+/// The type of the only column of a statement's result, and the type name in its metadata.
 fn column(session: &mut Session<Socket>, statement: &str) -> (Type, String) {
     let mut check = || Ok(());
     let schema = session.start(statement, &[], &Options::default(), &mut check).unwrap();

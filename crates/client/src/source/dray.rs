@@ -34,7 +34,7 @@ pub(crate) struct DraySource {
     transport: Transport,
     session: ClientSession,
     buffer: Vec<u8>,
-    /// The part of the buffer that has been read.
+    /// The bytes of the buffer that were used.
     consumed: usize,
     server: String,
     place: String,
@@ -46,10 +46,10 @@ pub(crate) struct DraySource {
 }
 
 impl DraySource {
-    /// Connects to the server at `uri`.
+    /// Connects to the server at `uri`, while `keep_waiting` returns true.
     ///
     /// # Errors
-    /// When the uri is not one, nobody answers there, or the server refuses.
+    /// When the uri is malformed, nobody answers there, or the server refuses.
     pub(crate) fn connect(
         uri: &str,
         options: &ConnectOptions,
@@ -63,7 +63,7 @@ impl DraySource {
                 "token" => options.token = Some(value.as_str().into()),
                 "read_timeout" => {
                     let refused = || {
-                        Error::usage("the uri's option read_timeout is no time")
+                        Error::usage("the uri's option read_timeout is not a time")
                             .with_hint("expected seconds above 0")
                     };
                     options.read_timeout = Some(parse_seconds(value).ok_or_else(refused)?);
@@ -75,11 +75,11 @@ impl DraySource {
                     })?;
                 }
                 "ca" => options.ca = Some(value.into()),
-                // The uri was parsed, so that only known ones are left.
+                // Parsing the uri has refused unknown options.
                 _ => {
                     return Err(Error::new(
                         ErrorKind::Internal,
-                        "an option of the uri was overlooked",
+                        "an option of the uri is not handled",
                     ));
                 }
             }
@@ -93,8 +93,8 @@ impl DraySource {
         if !token.is_empty() && !options.plain_token && !transport.is_private() {
             let what = format!("the token would travel to {uri} as plain text");
             return Err(Error::usage(what).with_hint(
-                "use drays:// with a server that has a certificate, or say plain_token=true where \
-                     the network is trusted",
+                "use drays:// with a server that has a certificate, or plain_token=true in a \
+                 trusted network",
             ));
         }
         let mut connection = Self {
@@ -103,7 +103,7 @@ impl DraySource {
             buffer: Vec::with_capacity(READ_BUFFER_BYTES),
             consumed: 0,
             server: String::new(),
-            // Parsed, the uri does not show its token.
+            // A parsed uri is printed without its token.
             place: uri.to_string(),
             broken: false,
             events: FrameEvents::default(),
@@ -235,8 +235,8 @@ impl Source for DraySource {
         }
         if options.postgres != PostgresOptions::default() {
             return Err(Error::usage(
-                "extension, numeric, nonfinite, partitions and ordered are for PostgreSQL; this \
-                     is a Dray server",
+                "extension, numeric, nonfinite, partitions and ordered are for PostgreSQL; \
+                 this is a Dray server",
             ));
         }
         let query = Query {
@@ -297,7 +297,7 @@ impl Drop for DraySource {
         if self.is_usable() {
             let mut out = Vec::new();
             self.session.goodbye(&mut out);
-            // A courtesy, which nobody waits for; the server notices either way.
+            // A courtesy that nobody waits for: the server notices the end either way.
             let _ = self.send(&out, &mut || {
                 Err(Error::new(ErrorKind::Connection, "the server takes nothing"))
             });
@@ -326,7 +326,7 @@ fn broke(cause: io::Error) -> Error {
     }
 }
 
-/// No bytes at all are the end of the connection.
+/// Reading no bytes is the end of the connection.
 fn at_least_one(read: usize) -> io::Result<usize> {
     if read == 0 { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(read) }
 }

@@ -1,5 +1,5 @@
-//! Sockets to a server: plain TCP, TLS, Unix. Reads and writes give up after a while, so that the
-//! caller can look around.
+//! Sockets to a Dray server: plain TCP, TLS, Unix. Reads and writes give up after [`TICK`], so that
+//! the caller can look around.
 
 use std::io::{self, IoSlice, PipeReader, PipeWriter, Read, Write};
 use std::mem::MaybeUninit;
@@ -23,13 +23,13 @@ use socket2::SockRef;
 use super::uri::{Place, Uri};
 use crate::error::{Error, ErrorKind, Result};
 
-/// What the kernel may hold of a Unix socket's data.
+/// The kernel's buffer for a Unix socket.
 const UNIX_BUFFER_BYTES: usize = 1 << 20;
-/// What it may hold of a pipe's.
+/// The kernel's buffer for a pipe.
 const PIPE_BUFFER_BYTES: usize = 512 << 10;
-/// While the server fills one, the client empties the other.
+/// The server fills one pipe while the client empties the other.
 const PIPES: usize = 2;
-/// So many bytes come through one pipe before it is the next one's turn (protocol.md section 9).
+/// Bytes that come through one pipe before the next one takes over (protocol.md section 9).
 const STRIPE_BYTES: u64 = 256 << 10;
 
 /// A socket to a server.
@@ -41,8 +41,8 @@ pub(crate) enum Transport {
 }
 
 impl Transport {
-    /// Connects, as long as the wait lasts. Later the server may be silent for `read_timeout`,
-    /// while it is waited for.
+    /// Connects while the wait lasts. Later reads fail once the server is silent for
+    /// `read_timeout`.
     pub(crate) fn connect(
         uri: &Uri,
         ca: Option<&Path>,
@@ -82,7 +82,7 @@ impl Transport {
         }
     }
 
-    /// Whether nobody on a network can see what is sent.
+    /// Whether nobody on a network can see the bytes.
     pub(crate) fn is_private(&self) -> bool {
         match self {
             Self::Unix(_) | Self::Tls(_) => true,
@@ -124,21 +124,21 @@ impl Write for Transport {
 #[derive(Debug)]
 pub(crate) struct Unix {
     stream: UnixStream,
-    /// None once it is known that the server answers over the socket.
+    /// None once the server has answered over the socket.
     pipes: Option<Pipes>,
 }
 
-/// Pipes for the server to lend its memory to.
+/// Pipes that the server can lend its memory to.
 #[derive(Debug)]
 struct Pipes {
     readers: Vec<PipeReader>,
-    /// To be sent with the first bytes.
+    /// Sent with the first bytes.
     writers: Vec<PipeWriter>,
     received: u64,
 }
 
 impl Pipes {
-    /// None where the system has no such pipes to give.
+    /// Makes the pipes; None if the system can't.
     fn offer() -> Option<Self> {
         if !cfg!(target_os = "linux") {
             return None;
@@ -209,7 +209,7 @@ impl Write for Unix {
     }
 }
 
-/// Waits until there is something to read, but no longer than [`TICK`].
+/// Waits for data, at most for [`TICK`].
 fn wait_readable(pipe: &PipeReader) -> io::Result<()> {
     let timeout = Timespec { tv_sec: 0, tv_nsec: TICK.subsec_nanos().into() };
     poll(&mut [PollFd::new(pipe, PollFlags::IN)], Some(&timeout))?;
@@ -274,7 +274,7 @@ fn start_tls(
     };
     while session.is_handshaking() {
         match session.complete_io(&mut stream) {
-            // A byte now and then is no reason to wait any longer.
+            // A server that sends a byte now and then does not extend the wait.
             Ok(_) => wait.check().map_err(late)?,
             Err(cause) if is_timeout(&cause) => wait.check().map_err(late)?,
             Err(cause) => {

@@ -25,8 +25,7 @@ pub(crate) enum Place {
 /// The options that a uri may have after its `?`.
 const OPTIONS: [&str; 4] = ["token", "ca", "plain_token", "read_timeout"];
 
-/// No error quotes anything of the uri but its scheme: where a part is wrong, a token may stand in
-/// its place.
+/// Errors quote nothing of the uri but its scheme: a wrong part may be a token in its place.
 impl FromStr for Uri {
     type Err = Error;
 
@@ -56,7 +55,7 @@ impl FromStr for Uri {
                 };
                 return Err(Error::usage(what).with_hint(
                     "dray://host:port, drays://host:port, dray+unix:///path or \
-                         postgresql://user@host/database",
+                     postgresql://user@host/database",
                 ));
             }
         };
@@ -71,7 +70,7 @@ impl FromStr for Uri {
             // A colon within brackets belongs to an IPv6 address.
             Some((host, port)) if !port.ends_with(']') => {
                 let wrong = |_| {
-                    Error::usage("the port in the uri is no number from 0 to 65535")
+                    Error::usage("the port in the uri is not a number from 0 to 65535")
                         .with_hint("dray://host:port")
                 };
                 (host, port.parse().map_err(wrong)?)
@@ -96,7 +95,7 @@ fn is_scheme(text: &str) -> bool {
     text.len() <= 16 && text.chars().all(|c| c.is_ascii_lowercase() || c == '+')
 }
 
-/// The uri without its token, which is nobody's business.
+/// The uri without its token.
 impl std::fmt::Display for Uri {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.place {
@@ -135,7 +134,7 @@ fn parse_options(text: &str) -> Result<Vec<(String, String)>> {
     pairs.collect()
 }
 
-/// Undoes percent-encoding; `part` is for the error.
+/// Undoes percent-encoding; `part` names the part in an error.
 fn decode(text: &str, part: &str) -> Result<String> {
     let invalid = || {
         Error::usage(format!("bad percent-encoding in the uri's {part}"))

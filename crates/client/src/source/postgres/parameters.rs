@@ -1,4 +1,4 @@
-//! Parameters for PostgreSQL: each value's own text, and the type that says how to read it.
+//! Parameters for PostgreSQL: each value as text, with the type that reads it.
 
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::compute::cast;
@@ -13,12 +13,12 @@ use crate::error::{Error, ErrorKind, Result};
 const DAY_MILLISECONDS: i64 = 86_400_000;
 const DAY_MICROSECONDS: i64 = 86_400_000_000;
 const UTC: &str = "+00:00";
-/// The server infers the type, as it does for a quoted literal.
+/// Lets the server infer the type, as for a quoted literal.
 const INFERRED: u32 = 0;
-/// As many as a message has room for.
+/// The most parameters of a message.
 const COUNT_MAX: usize = u16::MAX as usize;
 
-/// The columns of a row as values of `$1`, `$2` ….
+/// The columns of a row as the values of `$1`, `$2` ….
 pub(crate) fn parameters(row: Option<&RecordBatch>) -> Result<Vec<Parameter>> {
     let Some(row) = row.filter(|row| row.num_columns() > 0) else { return Ok(Vec::new()) };
     if row.num_rows() != 1 {
@@ -36,7 +36,7 @@ pub(crate) fn parameters(row: Option<&RecordBatch>) -> Result<Vec<Parameter>> {
         .collect()
 }
 
-/// The error of more values than a statement has parameters.
+/// The error of `given` values for a statement whose highest parameter is `highest`.
 pub(crate) fn surplus(highest: usize, given: usize) -> Error {
     let what = format!(
         "{given} values were given, and the highest parameter of the statement is ${highest}"
@@ -67,7 +67,7 @@ fn parameter(column: &dyn Array) -> Result<Parameter, String> {
     })
 }
 
-/// A value and its type, none for NULL.
+/// The oid and the text of a value; None for NULL.
 fn scalar(column: &dyn Array, i: usize) -> Result<Option<(u32, String)>, String> {
     use DataType::*;
     if column.is_null(i) || *column.data_type() == Null {
@@ -84,7 +84,7 @@ fn scalar(column: &dyn Array, i: usize) -> Result<Option<(u32, String)>, String>
         Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32 => {
             let wide = cast(column, &Int64).map_err(|error| error.to_string())?;
             let value = wide.as_primitive::<Int64Type>().value(i);
-            // The narrowest type, which the server widens where a wider one is due.
+            // The narrowest type: the server widens it if needed.
             let oid = match value {
                 -0x8000..=0x7FFF => 21,
                 -0x8000_0000..=0x7FFF_FFFF => 23,
@@ -93,14 +93,13 @@ fn scalar(column: &dyn Array, i: usize) -> Result<Option<(u32, String)>, String>
             (oid, value.to_string())
         }
         UInt64 => (1700, column.as_primitive::<UInt64Type>().value(i).to_string()),
-        // As double precision, whose text is exact: that of a shorter float stands for another
-        // double.
+        // As double precision, whose text is exact. The text of a shorter float is another double.
         Float16 | Float32 => {
             return scalar(&cast(column, &Float64).map_err(|error| error.to_string())?, i);
         }
         Float64 => (701, shown()?),
         Decimal32(..) | Decimal64(..) | Decimal128(..) | Decimal256(..) => (1700, shown()?),
-        // Quoted literals are of the type that their place wants.
+        // As a quoted literal, which takes the type of its context.
         Utf8 | LargeUtf8 | Utf8View => (INFERRED, shown()?),
         Binary | LargeBinary | BinaryView => (17, format!("\\x{}", shown()?)),
         FixedSizeBinary(16) => (2950, shown()?),
@@ -119,15 +118,15 @@ fn scalar(column: &dyn Array, i: usize) -> Result<Option<(u32, String)>, String>
         }
         Time32(_) | Time64(_) => (1083, shown()?),
         Timestamp(unit, None) => (1114, timestamp(column, i, *unit, "")?),
-        // In the zone's own time, offsets with seconds, as there were before 1900 or so, would lose
-        // them.
+        // In UTC: the zone's own time would lose the seconds of offsets before 1900 or so.
         Timestamp(unit, Some(_)) => (1184, timestamp(column, i, *unit, UTC)?),
         Duration(_) => {
             let exact = cast(column, &Duration(TimeUnit::Microsecond))
                 .and_then(|exact| cast(&exact, &Int64));
             let exact = exact.map_err(|error| error.to_string())?;
             let microseconds = exact.as_primitive::<Int64Type>().value(i);
-            // Whole days are days, as drivers send them: with a zone, they need not have 24 hours.
+            // Whole days are sent as days, as drivers do: in a time zone a day need not have 24
+            // hours.
             let (days, microseconds) =
                 (microseconds / DAY_MICROSECONDS, microseconds % DAY_MICROSECONDS);
             (1186, format!("{days:+} days {microseconds:+} microseconds"))
@@ -140,8 +139,8 @@ fn scalar(column: &dyn Array, i: usize) -> Result<Option<(u32, String)>, String>
                 );
             }
             let microseconds = value.nanoseconds / 1000;
-            // Signed each: a lone minus at the beginning would count for all of it under the
-            // standard's IntervalStyle.
+            // Each part has a sign: in the standard's IntervalStyle a lone leading minus would
+            // count for all parts.
             (
                 1186,
                 format!(
@@ -154,7 +153,7 @@ fn scalar(column: &dyn Array, i: usize) -> Result<Option<(u32, String)>, String>
     }))
 }
 
-/// A timestamp, which has no nanoseconds.
+/// A timestamp without nanoseconds.
 fn timestamp(column: &dyn Array, i: usize, unit: TimeUnit, zone: &str) -> Result<String, String> {
     let counts = cast(column, &DataType::Int64).map_err(|error| error.to_string())?;
     let count = counts.as_primitive::<Int64Type>().value(i);
@@ -201,7 +200,7 @@ fn list(column: &dyn Array) -> Result<Parameter, String> {
     Ok(Parameter { oid, text: Some(format!("{{{}}}", texts.join(","))) })
 }
 
-/// The type of an array whose items have these types: the widest of integers.
+/// The type of an array whose items have these types; of integers, the widest.
 fn array_oid(items: &[u32]) -> u32 {
     let item =
         match items.iter().max_by_key(|oid| [21, 23, 20].iter().position(|known| known == *oid)) {

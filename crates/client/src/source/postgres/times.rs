@@ -1,5 +1,5 @@
-//! Dates and times as PostgreSQL reads them, in all its years: from 4713 BC on, and with more than
-//! four digits (its manual, section "Date/Time Types").
+//! Dates and times as PostgreSQL reads them, also before our era and after the year 9999 (its
+//! manual, section "Date/Time Types").
 
 use crate::calendar;
 
@@ -7,14 +7,14 @@ const DAY_SECONDS: i64 = 86_400;
 
 /// A day, counted from 1970-01-01.
 pub(super) fn date(days: i64) -> String {
-    let (date, era) = in_eras(days);
+    let (date, era) = with_era(days);
     format!("{date}{era}")
 }
 
-/// A time, counted from 1970-01-01: whole seconds, and microseconds behind them. The zone follows
-/// it.
+/// A timestamp, counted from 1970-01-01 in whole seconds and the microseconds after them. `zone`
+/// follows the time.
 pub(super) fn timestamp(seconds: i64, microseconds: i64, zone: &str) -> String {
-    let (date, era) = in_eras(seconds.div_euclid(DAY_SECONDS));
+    let (date, era) = with_era(seconds.div_euclid(DAY_SECONDS));
     let second = seconds.rem_euclid(DAY_SECONDS);
     let fraction = match microseconds {
         0 => String::new(),
@@ -28,9 +28,8 @@ pub(super) fn timestamp(seconds: i64, microseconds: i64, zone: &str) -> String {
     )
 }
 
-/// Year, month and day, and what follows all of it where the year is before our era, which has no
-/// year 0.
-fn in_eras(days: i64) -> (String, &'static str) {
+/// The date, and the era that follows the whole timestamp. There is no year 0.
+fn with_era(days: i64) -> (String, &'static str) {
     match calendar::date(days) {
         (year @ 1.., month, day) => (format!("{year:04}-{month:02}-{day:02}"), ""),
         (year, month, day) => (format!("{:04}-{month:02}-{day:02}", 1 - year), " BC"),
@@ -51,7 +50,7 @@ mod tests {
             (-719_162, "0001-01-01"),
             (-719_163, "0001-12-31 BC"),
             (-735_160, "0044-03-15 BC"),
-            // The first and the last day that PostgreSQL has.
+            // PostgreSQL's first and last day.
             (-2_440_588, "4714-11-24 BC"),
             (2_145_042_905, "5874897-12-31"),
             (2_932_896, "9999-12-31"),
@@ -67,7 +66,7 @@ mod tests {
         assert_eq!(timestamp(1_709_208_000, 0, "+00:00"), "2024-02-29 12:00:00+00:00");
         assert_eq!(timestamp(-210_866_803_200, 1, "+00:00"), "4714-11-24 00:00:00.000001+00:00 BC");
         assert_eq!(timestamp(9_224_318_015_999, 0, ""), "294276-12-31 23:59:59");
-        // Years that only Arrow has are the server's to refuse.
+        // The server refuses years that only Arrow has.
         assert_eq!(timestamp(i64::MIN, 0, ""), "292277022658-01-27 08:29:52 BC");
         assert_eq!(timestamp(i64::MAX, 0, ""), "292277026596-12-04 15:30:07");
     }

@@ -1,20 +1,19 @@
-//! Whether expressions have the same value in another transaction, under the same snapshot and
-//! settings: what the server says of what they use, and what they may use without naming it.
+//! Whether expressions have the same value in another transaction with the same snapshot and
+//! settings. The server knows the volatility of what they refer to, and of what they use without
+//! naming it: casts, comparisons, input and output functions.
 //!
 //! Names are looked up where the session finds them: in the schemas of its `search_path`, and in
-//! those that stand before a dot. Each function and operator here is qualified, as in all that Dray
-//! asks by itself.
+//! those before a dot.
 
 use dray_postgres::References;
 
 use super::sql::name_array as array;
 
-/// Objects below this number are the server's own.
+/// Objects with smaller oids are the server's own.
 const OWN_MAX: &str = "'16384'::pg_catalog.oid";
-/// The server's own stable functions that depend on nothing but settings, the role and the
-/// snapshot, all of which coordinator and workers have in common. Those left out depend on the
-/// time, the connection, or on what statistics say.
-const SETTLED: &[&str] = &[
+/// The server's stable functions that depend on settings, the role and the snapshot alone, which
+/// coordinator and workers have in common. Others depend on the time, the connection or statistics.
+const STABLE_ENOUGH: &[&str] = &[
     "array_to_json",
     "array_to_string",
     "concat",
@@ -63,23 +62,24 @@ const SETTLED: &[&str] = &[
     "websearch_to_tsquery",
 ];
 
-/// Where expressions come from.
+/// The origin of expressions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// The user's statement: its functions are immutable.
+    /// The user's statement, whose functions must be immutable.
     Statement,
-    /// Policies of row security, which ask who reads.
+    /// Row security policies, which ask for the role and settings.
     Policies,
 }
 
-/// The names that must have no backslash in them, which a session may take for an escape.
+/// Names that become string literals. They must have no backslash, which the session may take for
+/// an escape.
 pub(super) fn names(references: &References) -> impl Iterator<Item = &String> {
     let References { functions, casts, dates, types, schemas, settings, .. } = references;
     [functions, casts, dates, types, schemas, settings].into_iter().flatten()
 }
 
-/// A question whose answer is a reason why expressions over a table may have another value in
-/// another transaction; none if they have not.
+/// The statement whose answer is a reason why expressions over a table may have another value in
+/// another transaction. It has no rows if there is none.
 pub(super) fn question(references: &References, origin: Origin, table: &str) -> String {
     let equal = "OPERATOR(pg_catalog.=)";
     let different = "OPERATOR(pg_catalog.<>)";
@@ -87,13 +87,13 @@ pub(super) fn question(references: &References, origin: Origin, table: &str) -> 
     let mutable = format!("p.provolatile {different} 'i'::pg_catalog.\"char\"");
     let none = "'0'::pg_catalog.oid";
     let visible =
-        |namespace: &str| format!("{namespace} {equal} ANY (ARRAY(SELECT oid FROM spoken))");
-    let unsettled = match origin {
+        |namespace: &str| format!("{namespace} {equal} ANY (ARRAY(SELECT oid FROM searched))");
+    let too_volatile = match origin {
         Origin::Statement => mutable.clone(),
         Origin::Policies => format!(
             "{mutable} AND (p.provolatile {equal} 'v'::pg_catalog.\"char\" OR p.oid {own} \
              OR p.proname {different} ALL ({}))",
-            array(SETTLED)
+            array(STABLE_ENOUGH)
         ),
     };
     let mut reasons = vec![
@@ -101,13 +101,13 @@ pub(super) fn question(references: &References, origin: Origin, table: &str) -> 
             "SELECT pg_catalog.concat('it calls ', p.proname, ', which is not immutable') \
                  FROM pg_catalog.pg_proc p
              WHERE p.proname {equal} ANY ({functions}) AND {visible}
-                 AND ({unsettled} OR p.prokind {different} 'f'::pg_catalog.\"char\" \
+                 AND ({too_volatile} OR p.prokind {different} 'f'::pg_catalog.\"char\" \
                      OR p.proretset)",
             functions = array(&references.functions),
             visible = visible("p.pronamespace"),
         ),
-        // A type that is called like a function, and may read the present time from a text: one of
-        // dates, a range, an array.
+        // A type with the name of a function, which may read the present time from a text: a date,
+        // a range, an array.
         format!(
             "SELECT pg_catalog.concat('it casts to ', t.typname, ', \
                  which may depend on the time') FROM pg_catalog.pg_type t
@@ -125,7 +125,7 @@ pub(super) fn question(references: &References, origin: Origin, table: &str) -> 
                      AND t.typcategory {equal} 'D'::pg_catalog.\"char\")",
             dates = array(&references.dates),
         ),
-        // Their checks and input functions are anybody's.
+        // Checks and input functions of user-defined types may do anything.
         format!(
             "SELECT pg_catalog.concat('it may cast to ', t.typname, ', \
                  whose values are checked or read by functions')
@@ -137,7 +137,7 @@ pub(super) fn question(references: &References, origin: Origin, table: &str) -> 
             types = array(&references.types),
             visible = visible("t.typnamespace"),
         ),
-        // The table's rows are written by their types' functions, computed with or not.
+        // Output functions write the table's rows, whether or not anything is computed.
         format!(
             "SELECT pg_catalog.concat('its type ', t.typname, ' has the function ', p.proname, ', \
                  which is not immutable')
@@ -160,7 +160,7 @@ pub(super) fn question(references: &References, origin: Origin, table: &str) -> 
             operators = array(&references.operators),
             visible = visible("o.oprnamespace"),
         ));
-        // Those that nobody has to write are found by the types alone, whatever their schema.
+        // The server finds implicit casts by the types alone, whatever their schema.
         let context = match references.has_casts {
             true => String::new(),
             false => format!(" AND c.castcontext {equal} 'i'::pg_catalog.\"char\""),
@@ -173,7 +173,7 @@ pub(super) fn question(references: &References, origin: Origin, table: &str) -> 
              FROM pg_catalog.pg_cast c JOIN pg_catalog.pg_proc p ON p.oid {equal} c.castfunc
              WHERE c.oid {own} AND {mutable}{context}"
         ));
-        // Arrays, rows and ranges are compared by what orders or hashes their items.
+        // Arrays, rows and ranges are compared by the functions that order or hash their items.
         reasons.push(format!(
             "SELECT pg_catalog.concat('its types may be compared by ', p.proname, ', \
                  which is not immutable')
@@ -194,7 +194,7 @@ pub(super) fn question(references: &References, origin: Origin, table: &str) -> 
         ));
     }
     format!(
-        "WITH RECURSIVE spoken(oid) AS (
+        "WITH RECURSIVE searched(oid) AS (
              SELECT n.oid FROM pg_catalog.pg_namespace n
              WHERE n.nspname {equal} ANY (pg_catalog.current_schemas(true)) \
                  OR n.nspname {equal} ANY ({schemas})
@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_operator_of_the_question_is_qualified() {
+    fn every_operator_of_the_query_is_qualified() {
         let names =
             |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
         let references =
