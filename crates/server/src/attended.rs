@@ -18,7 +18,7 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use crate::way::Presence;
 
-/// These are the client's (crates/postgres/src/line.rs): a peer that is gone is noticed within
+/// These are the client's (crates/postgres/src/net/tcp.rs): a peer that is gone is noticed within
 /// about a minute. The first probe, the time between two, and how many get no answer;
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
