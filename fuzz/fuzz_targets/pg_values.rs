@@ -39,7 +39,7 @@ fuzz_target!(|input: &[u8]| {
             match which % 3 {
                 0 => pg_type(50_000, "", Kind::Composite(pair)),
                 1 => {
-                    let item = Box::new(of(50_000, "", Kind::Composite(pair)));
+                    let item = Box::new(pg_type(50_000, "", Kind::Composite(pair)));
                     pg_type(50_001, "", Kind::Array { item, delimiter: b',' })
                 }
                 _ => pg_type(50_002, "hstore", Kind::Base),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use dray_client::{
     Checksums, CompressionChoice, ConnectOptions, Limits, NonFinite, NumericAs, Partitions,
-    PostgresOptions, QueryOptions, Secret, StringLayout, timeout_of,
+    PostgresOptions, QueryOptions, Secret, StringLayout, timeout_from_seconds,
 };
 use pyo3::prelude::*;
 
@@ -57,7 +57,7 @@ pub fn connect(
 }
 
 fn seconds(py: Python<'_>, name: &str, value: f64) -> PyResult<Duration> {
-    timeout_of(value)
+    timeout_from_seconds(value)
         .map_err(|_| usage(py, &format!("{name} {value}, expected seconds above 0"), None))
 }
 

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use dray_client::{
-    Description, Feed, Limits, NonFinite, NumericAs, RowOptions, StringLayout, TypeOptions,
+    CopyDecoder, Description, Limits, NonFinite, NumericAs, RowOptions, StringLayout, TypeOptions,
 };
 use pyo3::prelude::*;
 
@@ -42,7 +42,7 @@ pub struct Copy {
 
 struct State {
     description: Option<Description>,
-    feed: Option<Feed>,
+    feed: Option<CopyDecoder>,
 }
 
 #[pymethods]
@@ -103,7 +103,7 @@ impl Copy {
             row_bytes_max: bytes(self.limits.row_bytes_max),
             ..RowOptions::default()
         };
-        let feed = Feed::of_rows(&description, options, self.strings)
+        let feed = CopyDecoder::of_rows(&description, options, self.strings)
             .map_err(|error| exception(py, &error))?;
         state.feed = Some(feed);
         Ok((description.copy_statement(sql, &self.types), description.has_text(&self.types)))
@@ -111,7 +111,7 @@ impl Copy {
 
     /// The COPY statement that goes through the extension and returns frames.
     fn frames(&self, sql: &str) -> String {
-        self.lock().feed = Some(Feed::of_frames(self.limits, self.strings));
+        self.lock().feed = Some(CopyDecoder::of_frames(self.limits, self.strings));
         let Limits { chunk_bytes_max, decoded_bytes_max, row_bytes_max } = self.limits;
         let TypeOptions { numeric, nonfinite, .. } = &self.types;
         format!(
@@ -125,7 +125,7 @@ impl Copy {
     /// `write`.
     fn write(&self, py: Python<'_>, data: &[u8]) -> PyResult<usize> {
         // Parsing a row takes less time than releasing Python's lock and acquiring it again.
-        let fed = self.lock().feed.as_mut().ok_or_else(|| out_of_order(py))?.feed(data);
+        let fed = self.lock().feed.as_mut().ok_or_else(|| out_of_order(py))?.push(data);
         fed.map_err(|error| exception(py, &error))?;
         Ok(data.len())
     }

@@ -33,7 +33,7 @@ pub(crate) fn exception(py: Python<'_>, error: &Error) -> PyErr {
     if let Some(cause) = error.source() {
         message = format!("{message}: {cause}");
     }
-    build(py, class_name(error.kind()), &message, error.help(), error.sqlstate())
+    build(py, class_name(error.kind()), &message, error.hint(), error.sqlstate())
 }
 
 /// The exception for a call that is wrong: a bad argument, or a call at the wrong moment.

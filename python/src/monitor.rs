@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use dray_client::{Known, Progress as ClientProgress, Wish};
+use dray_client::{Known, Progress as ClientProgress, Verdict};
 use pyo3::prelude::*;
 
 /// The shortest time between two checks, so that not every chunk acquires Python's lock.
@@ -57,30 +57,30 @@ impl Monitor {
     /// statement; the second one abandons it without waiting for the server's answer.
     pub(crate) fn watch(self: std::sync::Arc<Self>) -> dray_client::Watch {
         let mut last = Instant::now();
-        let mut wish = Wish::Continue;
+        let mut verdict = Verdict::Continue;
         Box::new(move |progress| {
             if self.is_cancelled() {
-                wish = wish.max(Wish::Cancel);
+                verdict = verdict.max(Verdict::Cancel);
             }
             if last.elapsed() < INTERVAL {
-                return wish;
+                return verdict;
             }
             last = Instant::now();
             self.set_progress(*progress);
             let checked = Python::try_attach(|py| {
                 py.check_signals()?;
-                if wish == Wish::Continue { self.report(py) } else { Ok(()) }
+                if verdict == Verdict::Continue { self.report(py) } else { Ok(()) }
             });
-            wish = match (checked, wish) {
-                (Some(Ok(())), wish) => wish,
-                (Some(Err(raised)), wish) => {
+            verdict = match (checked, verdict) {
+                (Some(Ok(())), verdict) => verdict,
+                (Some(Err(raised)), verdict) => {
                     *lock(&self.raised) = Some(raised);
-                    if wish == Wish::Continue { Wish::Cancel } else { Wish::Leave }
+                    if verdict == Verdict::Continue { Verdict::Cancel } else { Verdict::Abandon }
                 }
                 // The interpreter is shutting down.
-                (None, _) => Wish::Leave,
+                (None, _) => Verdict::Abandon,
             };
-            wish
+            verdict
         })
     }
 

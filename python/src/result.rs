@@ -1,7 +1,7 @@
 //! The compiled part of `dray.Result`, and the dict of its statistics.
 
 use arrow::datatypes::SchemaRef;
-use dray_client::{Estimate as ClientEstimate, PriceSet, RouteKind, Stats};
+use dray_client::{Estimate as ClientEstimate, PathKind, PriceSet, Stats};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
 
@@ -86,8 +86,8 @@ fn stats_dict<'py>(
     schema: &SchemaRef,
 ) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
-    dict.set_item("path", stats.route.kind.to_string())?;
-    dict.set_item("path_reason", &stats.route.reason)?;
+    dict.set_item("path", stats.path.kind.to_string())?;
+    dict.set_item("path_reason", &stats.path.reason)?;
     dict.set_item("rows", stats.rows)?;
     dict.set_item("chunks", stats.chunks)?;
     dict.set_item("wire_bytes", stats.wire_bytes)?;
@@ -124,13 +124,13 @@ fn stats_dict<'py>(
         column.set_item("name", field.name())?;
         column.set_item("type", field.data_type().to_string())?;
         // Rows of PostgreSQL interleave the columns, so no column has a size or a time of its own.
-        let wire_bytes = (stats.route.kind != RouteKind::Rows).then_some(profile.body_bytes);
+        let wire_bytes = (stats.path.kind != PathKind::Rows).then_some(profile.body_bytes);
         column.set_item("wire_bytes", wire_bytes)?;
         column.set_item("decoded_bytes", profile.decoded_bytes)?;
         column.set_item("encodings", &profile.encodings)?;
         let encoded = stats.report.columns.get(i).filter(|column| column.decoded_bytes > 0);
         column.set_item("encode_seconds", encoded.map(|column| seconds(column.encode_ns)))?;
-        let decode_ns = (stats.route.kind != RouteKind::Rows).then_some(profile.decode_ns);
+        let decode_ns = (stats.path.kind != PathKind::Rows).then_some(profile.decode_ns);
         column.set_item("decode_seconds", decode_ns.map(seconds))?;
         columns.append(column)?;
     }

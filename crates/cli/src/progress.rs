@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use dray_client::{Known, Progress, Watch, Wish};
+use dray_client::{Known, Progress, Verdict, Watch};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::interrupt::Interrupt;
@@ -53,7 +53,7 @@ impl Meter {
                 drawn = Instant::now();
                 draw(&bar, progress, started.elapsed());
             }
-            if interrupt.is_raised() { Wish::Cancel } else { Wish::Continue }
+            if interrupt.is_raised() { Verdict::Cancel } else { Verdict::Continue }
         })
     }
 

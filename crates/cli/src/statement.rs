@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use dray_client::{
     CompressionChoice, ConnectOptions, Connection, ErrorKind, ExtensionChoice, Limits, NonFinite,
-    NumericAs, Partitions, PostgresOptions, QueryOptions, Results, Secret, timeout_of,
+    NumericAs, Partitions, PostgresOptions, QueryOptions, Results, Secret, timeout_from_seconds,
 };
 use dray_sort::ByteSize;
 
@@ -175,7 +175,7 @@ impl Login {
         let from_file =
             self.token_file.as_deref().map(read_token).transpose().map_err(Failure::Usage)?;
         let seconds = |name: &str, value: f64| {
-            timeout_of(value)
+            timeout_from_seconds(value)
                 .map_err(|_| Failure::Usage(format!("--{name} {value}: expected seconds above 0")))
         };
         let timeout = seconds("timeout", self.timeout)?;

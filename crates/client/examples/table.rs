@@ -1,11 +1,10 @@
-//! What a table of TPC-H's lineitem costs the client, from the bytes of its chunks to Arrow:
-//! `cargo run --release -p dray-client --example table [SCALE [ROWS]]`, with ROWS a chunk.
+//! The client's cost of a table of TPC-H's lineitem, from the bytes of its chunks to Arrow: `cargo
+//! run --release -p dray-client --example table [SCALE [ROWS]]`, with ROWS in a chunk.
 //!
-//! Each run makes a new table and keeps it until it is whole, so its memory is fresh. Printed are
-//! medians: the processor time that the reading thread takes for a row, the rate at which it
-//! decodes, page faults, and how much memory the process had at most beyond what it had before; and
-//! the mean processor time of all threads, of which one touches memory ahead. The kinds of
-//! compression take turns.
+//! Each run makes a new table in fresh memory. The output has medians of the reading thread's
+//! processor time for a row, its decode rate, page faults, and the peak memory beyond the memory
+//! before; and the mean processor time of all threads, one of which touches memory ahead. The kinds
+//! of compression take turns.
 
 #![allow(
     clippy::unwrap_used,
@@ -20,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arrow::array::RecordBatch;
-use dray_client::{CompressionChoice, Feed, Limits, StringLayout};
+use dray_client::{CompressionChoice, CopyDecoder, Limits, StringLayout};
 use dray_format::arrow::{batch_from_arrow, schema_from_arrow};
 use dray_format::{Checksum, ChunkKind, Compression, Encoder};
 use dray_wire::{Estimate, Finished, ServerSession, Started};
@@ -31,7 +30,7 @@ use tpchgen_arrow::LineItemArrow;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const RUNS: usize = 9;
-/// Linux counts processor time in these for a process.
+/// The unit of a process's processor time in /proc.
 const TICK_NS: f64 = 1e7;
 const KINDS: [Compression; 4] =
     [Compression::None, Compression::Light, Compression::Symbols, Compression::Zstd(1)];
@@ -76,7 +75,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A result as it comes from PostgreSQL's extension.
+/// The frames of a result, as PostgreSQL's extension sends them.
 struct Frames {
     frames: Vec<Vec<u8>>,
     rows: u64,
@@ -122,16 +121,16 @@ impl Frames {
     }
 
     fn read(&self) -> Result<Run, Box<dyn Error>> {
-        // Free blocks of the run before are the system's again: the table's memory is fresh.
+        // Waits until the pool has returned the free blocks of the last run to the system.
         std::thread::sleep(Duration::from_millis(2100));
         fs::write("/proc/self/clear_refs", "5")?;
         let ([faults, ticks @ ..], memory, start) =
             (stat([10, 14, 15])?, memory_bytes("VmRSS")?, reader_ns()?);
-        let mut feed = Feed::of_frames(Limits::default(), StringLayout::default());
+        let mut decoder = CopyDecoder::of_frames(Limits::default(), StringLayout::default());
         for frame in &self.frames {
-            feed.feed(frame)?;
+            decoder.push(frame)?;
         }
-        let (_, table) = feed.finish(None)?;
+        let (_, table) = decoder.finish(None)?;
         let reader_ns = reader_ns()? - start;
         let [faults_after, ticks_after @ ..] = stat([10, 14, 15])?;
         let run = Run {
@@ -145,16 +144,16 @@ impl Frames {
     }
 }
 
-/// What proc_pid_stat(5) says in fields of these numbers.
+/// Fields of proc_pid_stat(5) by their numbers.
 fn stat<const N: usize>(numbers: [usize; N]) -> Result<[f64; N], Box<dyn Error>> {
     let stat = fs::read_to_string("/proc/self/stat")?;
-    // The name, field 2, may have spaces.
+    // Field 2, the name, may have spaces.
     let fields: Vec<&str> =
         stat.rsplit_once(')').ok_or("no name in stat")?.1.split_whitespace().collect();
     Ok(numbers.map(|number| fields[number - 3].parse().unwrap()))
 }
 
-/// The time that this thread has run so far.
+/// The processor time of this thread so far.
 fn reader_ns() -> Result<f64, Box<dyn Error>> {
     let schedstat = fs::read_to_string("/proc/thread-self/schedstat")?;
     Ok(schedstat.split(' ').next().ok_or("no time in schedstat")?.parse()?)

@@ -1,6 +1,5 @@
-//! The same for asynchronous programs. The work is done on a blocking thread of the tokio runtime,
-//! one for each running statement: decoding is processor work that does not belong on the threads
-//! that poll.
+//! Connections for asynchronous programs. Each running statement has a blocking thread of the tokio
+//! runtime, since decoding is processor work that does not belong on the threads that poll.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -11,11 +10,14 @@ use futures_core::Stream;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::spawn_blocking;
 
-use crate::connection::{ConnectOptions, Connection, QueryOptions, Wish};
+use crate::connection::Connection;
 use crate::error::{Error, ErrorKind, Result};
-use crate::results::{Results, Stats};
+use crate::options::{ConnectOptions, QueryOptions};
+use crate::results::Results;
+use crate::stats::{Progress, Stats};
+use crate::watch::Verdict;
 
-/// Batches that wait for the program to take them.
+/// Batches that wait for the program.
 const BATCHES_WAITING: usize = 1;
 
 /// A connection to a server, for programs that run on tokio. It runs one statement at a time.
@@ -24,7 +26,8 @@ const BATCHES_WAITING: usize = 1;
 /// # async fn example() -> Result<(), dray_client::Error> {
 /// use dray_client::{AsyncConnection, ConnectOptions, QueryOptions};
 ///
-/// let mut connection = AsyncConnection::connect("dray://localhost", ConnectOptions::default()).await?;
+/// let options = ConnectOptions::default();
+/// let mut connection = AsyncConnection::connect("dray://localhost", options).await?;
 /// let mut results = connection.query("SELECT * FROM lineitem", QueryOptions::default()).await?;
 /// while let Some(batch) = results.next_batch().await? {
 ///     println!("{} rows", batch.num_rows());
@@ -34,7 +37,7 @@ const BATCHES_WAITING: usize = 1;
 /// ```
 #[derive(Debug)]
 pub struct AsyncConnection {
-    /// Where the connection comes back from the statement that has it.
+    /// Receives the connection from the statement that has it.
     connection: oneshot::Receiver<Box<Connection>>,
 }
 
@@ -42,20 +45,20 @@ impl AsyncConnection {
     /// Connects to the server at `uri`.
     ///
     /// # Errors
-    /// As [`Connection::connect`].
+    /// Those of [`Connection::connect`].
     pub async fn connect(uri: &str, options: ConnectOptions) -> Result<Self> {
         let uri = uri.to_owned();
         let connection = blocking(move || Connection::connect(&uri, &options)).await??;
         let (give_back, back) = oneshot::channel();
-        // The receiver is right here.
+        // The receiver can't be gone: it is right here.
         let _ = give_back.send(Box::new(connection));
         Ok(Self { connection: back })
     }
 
-    /// Runs a statement. An earlier result that has been dropped is cancelled first.
+    /// Runs a statement. An earlier result that was dropped is cancelled first.
     ///
     /// # Errors
-    /// As [`Connection::query`].
+    /// Those of [`Connection::query`].
     pub async fn query(&mut self, sql: &str, options: QueryOptions) -> Result<AsyncResults> {
         let broken = || Error::usage("the connection is gone; connect again");
         let connection = (&mut self.connection).await.map_err(|_| broken())?;
@@ -90,15 +93,15 @@ impl AsyncResults {
         self.schema.clone()
     }
 
-    /// Where time and bytes went; known after the last batch.
+    /// Where time and bytes went; complete after the last batch.
     pub fn stats(&self) -> &Stats {
         &self.stats
     }
 
-    /// The next batch; none at the end.
+    /// The next batch; None at the end.
     ///
     /// # Errors
-    /// As [`Results::next_batch`].
+    /// Those of [`Results::next_batch`].
     pub async fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         std::future::poll_fn(|context| self.poll(context)).await
     }
@@ -109,7 +112,7 @@ impl AsyncResults {
             Some(Message::End(stats)) => {
                 self.stats = *stats;
                 self.ended = true;
-                // Whoever asks again hears of the end again.
+                // Later calls see the end, too.
                 self.batches.close();
                 Ok(None)
             }
@@ -129,7 +132,7 @@ impl Stream for AsyncResults {
     }
 }
 
-/// Runs a statement to its end, or until nobody wants its batches any more.
+/// Runs a statement to its end, or until nobody reads its batches.
 fn run(
     connection: Box<Connection>,
     sql: &str,
@@ -138,19 +141,19 @@ fn run(
     batches: mpsc::Sender<Result<Message>>,
     give_back: oneshot::Sender<Box<Connection>>,
 ) {
-    let wanted = batches.clone();
+    let reader = batches.clone();
     let watch = Box::new(
-        move |_: &crate::Progress| if wanted.is_closed() { Wish::Cancel } else { Wish::Continue },
+        move |_: &Progress| if reader.is_closed() { Verdict::Cancel } else { Verdict::Continue },
     );
-    let mut slot = Slot { connection: Some(connection), give_back: Some(give_back) };
-    let results = match slot.connection.as_deref_mut() {
+    let mut guard = ConnectionGuard { connection: Some(connection), give_back: Some(give_back) };
+    let results = match guard.connection.as_deref_mut() {
         Some(connection) => Connection::query_with(connection, sql, options, Some(watch)),
         None => return,
     };
     let mut results: Results<&mut Connection> = match results {
         Ok(results) => results,
         Err(error) => {
-            // The other end may have gone away meanwhile, here and below.
+            // The other end may be gone, here and below.
             let _ = begin.send(Err(error));
             return;
         }
@@ -170,13 +173,13 @@ fn run(
     }
 }
 
-/// Gives the connection back, however the statement ends.
-struct Slot {
+/// Returns the connection, however the statement ends.
+struct ConnectionGuard {
     connection: Option<Box<Connection>>,
     give_back: Option<oneshot::Sender<Box<Connection>>>,
 }
 
-impl Drop for Slot {
+impl Drop for ConnectionGuard {
     fn drop(&mut self) {
         if let (Some(connection), Some(give_back)) = (self.connection.take(), self.give_back.take())
         {
@@ -186,7 +189,7 @@ impl Drop for Slot {
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
-    spawn_blocking(work)
-        .await
-        .map_err(|cause| Error::new(ErrorKind::Internal, "a client thread failed").cause(cause))
+    spawn_blocking(work).await.map_err(|cause| {
+        Error::new(ErrorKind::Internal, "a client thread failed").with_cause(cause)
+    })
 }

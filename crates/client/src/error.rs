@@ -1,9 +1,11 @@
+//! Why something failed.
+
 use std::fmt;
 
 use dray_pgtypes::not_utf8;
 use dray_wire::{ErrorKind as WireKind, ProtocolError, ServerError};
 
-/// `character_not_in_repertoire`.
+/// SQLSTATE `character_not_in_repertoire`.
 const NOT_IN_REPERTOIRE: &str = "22021";
 
 /// What kind of thing went wrong.
@@ -24,15 +26,16 @@ pub enum ErrorKind {
     Limit,
     /// The statement was cancelled.
     Cancelled,
-    /// One end broke the protocol, or bytes were damaged on their way.
+    /// One end broke the protocol, or bytes were damaged in transit.
     Protocol,
-    /// The call can't be done: a bad uri or option, a connection that is busy or closed.
+    /// The call is wrong: a malformed uri, a bad option, a connection that is busy or closed.
     Usage,
     /// A defect in the server.
     Internal,
 }
 
-/// Why something failed: a kind, one sentence, and what to do about it.
+/// Why something failed: a kind, one sentence, its cause, and what the user can do. Displayed as
+/// `message: cause (hint)`.
 #[derive(Debug)]
 pub struct Error(Box<Inner>);
 
@@ -42,8 +45,8 @@ struct Inner {
     message: String,
     hint: String,
     sqlstate: String,
-    /// The server was silent for as long as `read_timeout`.
-    is_silence: bool,
+    /// The server was silent for `read_timeout`.
+    is_read_timeout: bool,
     cause: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
@@ -54,7 +57,7 @@ impl Error {
             message: message.into(),
             hint: String::new(),
             sqlstate: String::new(),
-            is_silence: false,
+            is_read_timeout: false,
             cause: None,
         }))
     }
@@ -63,17 +66,17 @@ impl Error {
         Self::new(ErrorKind::Usage, message)
     }
 
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.0.hint = hint.into();
         self
     }
 
-    pub(crate) fn sqlstate_is(mut self, sqlstate: &str) -> Self {
-        sqlstate.clone_into(&mut self.0.sqlstate);
+    pub(crate) fn with_sqlstate(mut self, sqlstate: impl Into<String>) -> Self {
+        self.0.sqlstate = sqlstate.into();
         self
     }
 
-    pub(crate) fn cause(
+    pub(crate) fn with_cause(
         mut self,
         cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,
     ) -> Self {
@@ -81,20 +84,20 @@ impl Error {
         self
     }
 
-    /// The error of rows from PostgreSQL that are no batch: a string that is not UTF-8 is as the
-    /// extension has it.
+    /// The error of PostgreSQL's rows that don't make a batch. A string that is not UTF-8 has the
+    /// kind, text and SQLSTATE that the extension gives it.
     pub(crate) fn of_rows(error: dray_format::Error) -> Self {
         match error.kind() {
             dray_format::ErrorKind::Utf8 => {
-                Self::new(ErrorKind::Execution, not_utf8(&error)).sqlstate_is(NOT_IN_REPERTOIRE)
+                Self::new(ErrorKind::Execution, not_utf8(&error)).with_sqlstate(NOT_IN_REPERTOIRE)
             }
             _ => error.into(),
         }
     }
 
-    /// Whether the server was silent for as long as `read_timeout`: another try would wait as long.
-    pub(crate) fn is_silence(&self) -> bool {
-        self.0.is_silence
+    /// Whether the server was silent for `read_timeout`. Another try would wait as long.
+    pub(crate) fn is_read_timeout(&self) -> bool {
+        self.0.is_read_timeout
     }
 
     /// What kind of thing went wrong.
@@ -102,17 +105,17 @@ impl Error {
         self.0.kind
     }
 
-    /// The sentence, without the hint.
+    /// The sentence, without cause and hint.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// What the user can do, if there is something to say.
-    pub fn help(&self) -> Option<&str> {
+    /// What the user can do.
+    pub fn hint(&self) -> Option<&str> {
         Some(self.0.hint.as_str()).filter(|hint| !hint.is_empty())
     }
 
-    /// The SQLSTATE that the server gave, if it did.
+    /// The SQLSTATE that the server gave, or would give.
     pub fn sqlstate(&self) -> Option<&str> {
         Some(self.0.sqlstate.as_str()).filter(|sqlstate| !sqlstate.is_empty())
     }
@@ -124,7 +127,7 @@ impl fmt::Display for Error {
         if let Some(cause) = &self.0.cause {
             write!(f, ": {cause}")?;
         }
-        match self.help() {
+        match self.hint() {
             Some(hint) => write!(f, " ({hint})"),
             None => Ok(()),
         }
@@ -150,15 +153,13 @@ impl From<ServerError> for Error {
             WireKind::Shutdown => ErrorKind::Connection,
             WireKind::Internal => ErrorKind::Internal,
         };
-        let mut converted = Self::new(kind, error.message).hint(error.hint);
-        converted.0.sqlstate = error.sqlstate;
-        converted
+        Self::new(kind, error.message).with_hint(error.hint).with_sqlstate(error.sqlstate)
     }
 }
 
 impl From<std::io::Error> for Error {
     fn from(cause: std::io::Error) -> Self {
-        Self::new(ErrorKind::Resources, "no memory to receive into").cause(cause)
+        Self::new(ErrorKind::Resources, "no memory to receive into").with_cause(cause)
     }
 }
 
@@ -184,24 +185,25 @@ impl From<dray_postgres::Error> for Error {
         let kind = match error.kind() {
             Kind::Connection => ErrorKind::Connection,
             Kind::Authentication => ErrorKind::Authentication,
-            Kind::Server => of_sqlstate(error.sqlstate()),
+            Kind::Server => kind_of_sqlstate(error.sqlstate().unwrap_or_default()),
             Kind::Value => ErrorKind::Execution,
             Kind::Limit => ErrorKind::Limit,
             Kind::Usage => ErrorKind::Usage,
             _ => ErrorKind::Protocol,
         };
-        let mut converted = Self::new(kind, error.message()).hint(error.help());
-        converted.0.sqlstate = error.sqlstate().to_owned();
-        converted.0.is_silence = error.is_silence();
+        let mut converted = Self::new(kind, error.message())
+            .with_hint(error.hint().unwrap_or_default())
+            .with_sqlstate(error.sqlstate().unwrap_or_default());
+        converted.0.is_read_timeout = error.is_read_timeout();
+        converted.0.cause = error.into_cause();
         converted
     }
 }
 
-/// What kind of thing a PostgreSQL server's error is (its manual, appendix "PostgreSQL Error
-/// Codes").
-fn of_sqlstate(sqlstate: &str) -> ErrorKind {
+/// The kind of a PostgreSQL server's error (its manual, appendix "PostgreSQL Error Codes").
+fn kind_of_sqlstate(sqlstate: &str) -> ErrorKind {
     match sqlstate {
-        // The server stops, or somebody ended the session.
+        // The server shuts down, or somebody ended the session.
         "57P01" | "57P02" | "57P03" | "57P05" => return ErrorKind::Connection,
         _ => {}
     }

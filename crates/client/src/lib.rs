@@ -10,30 +10,30 @@
 //! # Ok::<(), dray_client::Error>(())
 //! ```
 //!
-//! [`Connection`] blocks; [`AsyncConnection`] is the same for programs on tokio. The protocol
-//! itself is `dray-wire`'s. A chunk's body goes from the socket straight into the memory that its
-//! arrays will point to (`pool`), and is decoded there (`dray-format`).
+//! [`Connection`] blocks; [`AsyncConnection`] is the same for programs on tokio.
+//!
+//! ```text
+//!   Connection ── Source: Dray server, PostgreSQL ──▶ batches ──▶ Results ──▶ the caller
+//!                   └ decodes into memory.rs                        └ joins, counts, cancels
+//! ```
 
 #![deny(unsafe_code)]
 
 mod asynchronous;
 pub mod calendar;
 mod connection;
-mod dictionaries;
+mod copy_decoder;
 mod error;
-mod feed;
-mod join;
-mod link;
-mod pool;
+mod memory;
+mod options;
 mod results;
-mod transport;
-mod uri;
+mod source;
+mod stats;
+mod watch;
 
 pub use asynchronous::{AsyncConnection, AsyncResults};
-pub use connection::{
-    ConnectOptions, Connection, ExtensionChoice, Partitions, PostgresOptions, QueryOptions, Watch,
-    Wish, timeout_of,
-};
+pub use connection::Connection;
+pub use copy_decoder::CopyDecoder;
 pub use dray_format::arrow::StringLayout;
 pub use dray_format::{ColumnProfile, Limits, Profile};
 pub use dray_pgtypes::{NonFinite, NumericAs, Options as TypeOptions};
@@ -42,7 +42,11 @@ pub use dray_wire::{
     Checksums, CompressionChoice, Estimate, Finished, Known, PriceSet, Report, Secret,
 };
 pub use error::{Error, ErrorKind, Result};
-pub use feed::Feed;
-pub use link::{Route, RouteKind};
-pub use results::{Progress, Results, Stats};
-pub use uri::Uri;
+pub use options::{
+    ConnectOptions, ExtensionChoice, Partitions, PostgresOptions, QueryOptions,
+    timeout_from_seconds,
+};
+pub use results::Results;
+pub use source::Uri;
+pub use stats::{PathKind, Progress, Stats, TransferPath};
+pub use watch::{Verdict, Watch};

@@ -1,13 +1,13 @@
-//! Seeded faults between the client and PostgreSQL: a table is the right one or there is an error,
-//! in time, and nothing stays behind.
+//! Seeded faults between the client and PostgreSQL: each statement gives the right table or an
+//! error, in time, and leaks nothing.
 //!
-//! PostgreSQL's protocol has no checksums: bytes that change within a value, a name or a statement,
-//! and rows that change places, nobody can notice without TLS. So a table may be another one where
-//! as many messages as before have the lengths that they had, and nowhere else; with as many rows
-//! as the server says, and as were there if it was asked for the same.
+//! PostgreSQL's protocol has no checksums. Without TLS nobody can notice changed bytes inside of a
+//! value, a name or a statement, or swapped rows. So a table may differ only if all messages have
+//! the lengths that they had. It must have as many rows as the server says, and as before if the
+//! statement was unchanged.
 //!
-//! `DRAY_SEED` repeats a run, `DRAY_FAULT` one fault of it, and `DRAY_POSTGRES_FAULTS` says how
-//! many there are.
+//! `DRAY_SEED` repeats a run, `DRAY_FAULT` one fault of it. `DRAY_POSTGRES_FAULTS` is the number of
+//! faults.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by them")]
 
@@ -30,25 +30,26 @@ use proxy::{
     resident_bytes,
 };
 
-/// As in Dray's programs. glibc's keeps ever more of what so many threads have freed, which looks
-/// like a leak.
+/// The allocator of Dray's programs. glibc's keeps more and more memory that many threads have
+/// freed, which looks like a leak.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Waiting clients take no processor time, so that there may be many.
+/// Waiting clients take no processor time, so there can be many.
 const CLIENTS: usize = 24;
-/// How long a client waits for a server that says nothing, where a fault may be the reason and
-/// where there is none; and what statements may take in all.
+/// How long a client waits for a silent server, with a possible fault and without one; and the
+/// limit for all statements.
 const READ_TIMEOUT: Duration = Duration::from_millis(500);
-const PATIENTLY: Duration = Duration::from_secs(60);
+const LONG_READ_TIMEOUT: Duration = Duration::from_secs(60);
 const TOO_LONG: Duration = Duration::from_secs(20);
 
 const TYPES: &str = "CREATE TYPE mood AS ENUM ('sad', 'ok'); CREATE TYPE pair AS (a int4, b text);
-    CREATE TABLE wide AS SELECT n AS id, repeat('x', 100) AS text FROM generate_series(1, 700) AS t(n)";
+    CREATE TABLE wide AS SELECT n AS id, repeat('x', 100) AS text \
+        FROM generate_series(1, 700) AS t(n)";
 
-/// What each connection runs, one after the other: with rows before and behind that are not to be
-/// taken for those of another, with none, with an error in the middle, of types that the catalog
-/// knows, of a table that two connections read, and again what was run before.
+/// The statements of each connection. Among them are neighbours whose rows must not be mixed up,
+/// results without rows, an error in the middle, types of the catalog, a table that two connections
+/// read, and statements that run again.
 const STATEMENTS: [&[&str]; 5] = [
     &[
         "SELECT 'before' AS what",
@@ -56,14 +57,16 @@ const STATEMENTS: [&[&str]; 5] = [
         "SELECT n::int8 AS behind FROM generate_series(1, 3) AS t(n)",
     ],
     &[
-        "SELECT n::int8, CASE WHEN n % 3 = 0 THEN NULL ELSE n * 1.5::float8 END AS x, ARRAY[n, NULL] AS list \
+        "SELECT n::int8, CASE WHEN n % 3 = 0 THEN NULL ELSE n * 1.5::float8 END AS x, \
+         ARRAY[n, NULL] AS list \
          FROM generate_series(1, 150) AS t(n)",
         "SELECT n FROM generate_series(1, 10) AS t(n) WHERE n > 10",
         "SELECT 1 / (n - 150) AS q FROM generate_series(1, 300) AS t(n)",
         "SELECT 'behind' AS what",
     ],
     &[
-        "SELECT n, n::numeric(9, 2) AS exact, (CASE n % 2 WHEN 0 THEN 'sad' ELSE 'ok' END)::mood AS mood, \
+        "SELECT n, n::numeric(9, 2) AS exact, (CASE n % 2 WHEN 0 THEN 'sad' ELSE 'ok' END)::mood \
+             AS mood, \
          ROW(n, 'b' || n)::pair AS pair FROM generate_series(1, 60) AS t(n)",
         "BEGIN",
         "SELECT 'within' AS what",
@@ -84,7 +87,7 @@ const IN_PARTS: usize = 3;
 
 type Outcome = Result<RecordBatch, ErrorKind>;
 
-/// Runs the statements over one connection, as long as it can be used.
+/// Runs the statements over one connection while it is usable.
 fn run(
     address: SocketAddr,
     statements: usize,
@@ -118,7 +121,7 @@ fn run(
     Ok(tables)
 }
 
-/// What the statements give without a fault.
+/// The outcome of the statements without a fault.
 struct Clean {
     tables: Vec<Outcome>,
     /// One for each connection.
@@ -170,7 +173,10 @@ fn faults_between_client_and_postgres() {
     println!("{right} right, {unseen} that nobody can notice, {refused} refused");
     assert_eq!(panics.load(Ordering::SeqCst), 0, "a panic on the way");
     for (statements, clean) in clean.iter().enumerate() {
-        assert_eq!(outcomes_of(run(upstream, statements, PATIENTLY).unwrap()), clean.tables);
+        assert_eq!(
+            outcomes_of(run(upstream, statements, LONG_READ_TIMEOUT).unwrap()),
+            clean.tables
+        );
     }
     assert!(
         descriptors() <= descriptors_before + 2,
@@ -189,7 +195,7 @@ fn faults_between_client_and_postgres() {
 fn measure(upstream: SocketAddr, statements: usize) -> Clean {
     let proxy = Proxy::start(upstream, Framing::Postgres);
     proxy.set(None);
-    let tables = outcomes_of(run(proxy.address, statements, PATIENTLY).unwrap());
+    let tables = outcomes_of(run(proxy.address, statements, LONG_READ_TIMEOUT).unwrap());
     assert_eq!(tables.len(), STATEMENTS[statements].len());
     Clean { tables, records: proxy.records() }
 }
@@ -209,7 +215,8 @@ fn meet(proxy: &Proxy, clean: &[Clean], seed: u64, case: u64) -> usize {
     let ran = run(proxy.address, statements, READ_TIMEOUT);
     let taken = began.elapsed();
     let what = format!(
-        "DRAY_SEED={seed} DRAY_FAULT={case}: {fault:?} in connection {connection}, statements {statements}"
+        "DRAY_SEED={seed} DRAY_FAULT={case}: {fault:?} in connection {connection}, \
+             statements {statements}"
     );
     assert!(taken < TOO_LONG, "{what}: took {taken:?}");
     let records = proxy.records();
@@ -231,7 +238,7 @@ fn meet(proxy: &Proxy, clean: &[Clean], seed: u64, case: u64) -> usize {
                 let text = error.to_string();
                 assert!(error.kind() != ErrorKind::Internal, "{what}: {sql}: {text}");
                 if matches!(fault.how, How::Delay(_) | How::Trickle) && expected.is_ok() {
-                    // A busy machine may take its time.
+                    // A busy machine may be slow.
                     assert!(
                         text.contains("read_timeout") || text.contains("time"),
                         "{what}: {sql}: {text}"
@@ -246,7 +253,7 @@ fn meet(proxy: &Proxy, clean: &[Clean], seed: u64, case: u64) -> usize {
     outcome
 }
 
-/// Whether a table that is not the expected one has as many rows as it must have.
+/// Whether a table that differs has a possible number of rows.
 fn check_unseen(found: &RecordBatch, expected: &Outcome, records: &[Record], what: &str) {
     let is_asked_for_the_same = records.iter().all(|record| record.up.came == record.up.left);
     if is_asked_for_the_same {
@@ -259,12 +266,12 @@ fn check_unseen(found: &RecordBatch, expected: &Outcome, records: &[Record], wha
         let is_described_the_same = records
             .iter()
             .all(|record| described(&record.down.came) == described(&record.down.left));
-        // What the catalog says of a type comes in rows.
+        // The catalog's answers about types are rows, too.
         if is_described_the_same && !what.contains("::mood") {
             assert_eq!(found.schema(), expected.schema(), "{what}");
         }
     } else {
-        // It has the rows of one of the statements, or of several that together are one.
+        // It has the rows of one statement, or of several ranges that make one.
         let counts: Vec<usize> = records
             .iter()
             .flat_map(|record| frames(&record.down.came, Framing::Postgres, Direction::Down))
@@ -285,7 +292,8 @@ fn check_unseen(found: &RecordBatch, expected: &Outcome, records: &[Record], wha
     }
 }
 
-/// Whether what left looks like what came but for what is within values, names and statements.
+/// Whether the bytes that left equal those that came but for the contents of values, names and
+/// statements.
 fn is_of_the_same_shape(record: &Record) -> bool {
     let same = |flow: &proxy::Flow, direction: Direction| {
         let shapes = |bytes: &[u8]| {

@@ -1,9 +1,9 @@
-//! Tokens and passwords stay where they are.
+//! Tokens and passwords never appear in errors or debug output.
 
 use dray_client::{ConnectOptions, Uri};
 use dray_postgres::ConnectParams;
 
-/// Whatever is wrong with a uri, what it says of itself has nothing of its token or password.
+/// Neither a uri nor an error about it shows the token or password.
 #[test]
 fn nothing_shows_a_secret() {
     const WORDS: [&str; 3] = ["Zq7x", "Kw9v", "Jp3m"];
@@ -38,7 +38,7 @@ fn nothing_shows_a_secret() {
     let mut refused = 0;
     for place in PLACES {
         for (one, two) in BETWEEN.iter().flat_map(|one| BETWEEN.iter().map(move |two| (one, two))) {
-            // What stands before the last @ is the secret, wherever it was meant to be.
+            // The text before the last @ is the secret, wherever it was meant to be.
             if !place.contains('@')
                 && place.contains("://")
                 && !place.contains('?')

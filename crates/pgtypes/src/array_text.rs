@@ -1,16 +1,16 @@
-//! Arrays as text: `{1,NULL,"a b"}`, section 8.15.6 of PostgreSQL's manual.
+//! Arrays as text: `{1,NULL,"a b"}` (PostgreSQL's manual, section "Array Input and Output Syntax").
 
 use crate::error::{Error, Result};
 
-/// An item, without the quotes around it.
+/// An item without its quotes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Item<'a> {
     Plain(&'a [u8]),
-    /// With backslashes, which [`unescaped`] leaves out.
+    /// An item with backslashes, which [`unescaped`] removes.
     Escaped(&'a [u8]),
 }
 
-/// The bytes of an item; each backslash has a byte behind it.
+/// The bytes of an item. Each backslash precedes another byte.
 pub(crate) fn unescaped(item: &[u8]) -> impl Iterator<Item = u8> {
     let mut bytes = item.iter().copied();
     std::iter::from_fn(move || match bytes.next() {
@@ -19,8 +19,7 @@ pub(crate) fn unescaped(item: &[u8]) -> impl Iterator<Item = u8> {
     })
 }
 
-/// Hands over the items of a one-dimensional array one by one, none for a NULL. The lower bound, if
-/// it is shown, is dropped.
+/// Passes the items of a one-dimensional array to `push`, None for NULL. A lower bound is dropped.
 pub(crate) fn items<'a>(
     text: &'a [u8],
     delimiter: u8,
@@ -64,7 +63,7 @@ pub(crate) fn items<'a>(
                 (None, true) => return Err(malformed()),
             }
         }
-        // Behind a last backslash there is nothing.
+        // Nothing follows a trailing backslash.
         let item = rest.get(start..at).ok_or_else(malformed)?;
         push(match (escaped, quoted) {
             (true, _) => Some(Item::Escaped(item)),
@@ -81,8 +80,8 @@ pub(crate) fn items<'a>(
 }
 
 pub(crate) fn more_dimensions() -> Error {
-    let what = "an array of more than one dimension has no column type: select it as text (column::text), its items \
-                (unnest), or as JSON (to_json)";
+    let what = "an array of more than one dimension has no column type: \
+                select it as text (column::text), its items (unnest), or as JSON (to_json)";
     Error::Unrepresentable(what.to_owned())
 }
 

@@ -1,12 +1,16 @@
-//! Values as PostgreSQL's send functions make them: big-endian, one function a type
-//! (`src/backend/utils/adt` of its source). And those of the few types whose text the output
-//! functions make sooner, or alone.
+//! Values as PostgreSQL's send functions write them: big-endian, one function a type
+//! (`src/backend/utils/adt` of its source). A few types come as text, where only an output function
+//! exists or it is faster.
+
+mod nested;
+mod reader;
 
 use std::io::Write;
 
 use dray_format::ColumnBuilder;
 
-use crate::array_text::more_dimensions;
+use self::nested::{push_array, push_composite, push_hstore, push_multirange, push_range};
+use self::reader::{Reader, wrong_length};
 use crate::column::{Format, push_text_array};
 use crate::error::{Error, Result};
 use crate::numeric::Numeric;
@@ -15,22 +19,22 @@ use crate::numeric::Numeric;
 const EPOCH_DAYS: i32 = 10_957;
 const EPOCH_MICROSECONDS: i64 = EPOCH_DAYS as i64 * DAY_MICROSECONDS;
 const DAY_MICROSECONDS: i64 = 86_400_000_000;
-/// `24:00:00.000000+15:59:59`, and what a zone beyond the server's own limits takes.
+/// `24:00:00.000000+15:59:59`, with space for a zone beyond the server's own limits.
 const TIMETZ_BYTES_MAX: usize = 32;
-/// What to do about values that a column's type does not have.
-const WAY_OUT: &str = "choose nonfinite=null or nonfinite=text";
+/// The advice for values that a column's type can't represent.
+const ADVICE: &str = "choose nonfinite=null or nonfinite=text";
 
-/// How a value is read.
+/// How to decode a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Decode {
     Boolean,
-    /// As many bytes as it says, in the other order.
+    /// 2, 4 or 8 bytes, to be reversed.
     Fixed2,
     Fixed4,
     Fixed8,
-    /// Sixteen bytes in the same order.
+    /// 16 bytes, in the same order.
     Fixed16,
-    /// An integer of so many bytes, as text.
+    /// An integer of this many bytes, as text.
     Digits(usize),
     Oid,
     Xid8,
@@ -47,9 +51,9 @@ pub(crate) enum Decode {
     Money,
     /// The value's own bytes.
     Bytes,
-    /// The same; the send function names the encoding where the output function does not.
+    /// The value's own bytes. Its send function names the encoding, its output function does not.
     Xml,
-    /// The value's own bytes, after a version.
+    /// The value's own bytes after a version byte.
     JsonB,
     Char,
     Date,
@@ -66,9 +70,9 @@ pub(crate) enum Decode {
     Composite(Vec<(u32, Decode)>),
     Range(Box<Decode>),
     Multirange(Box<Decode>),
-    /// Whatever the type's output function writes.
+    /// The text of the type's output function.
     TextOutput,
-    /// As it writes an array.
+    /// An array as its output function writes it.
     TextArray {
         delimiter: u8,
     },
@@ -82,7 +86,7 @@ impl Decode {
         }
     }
 
-    /// Whether the column's type and name say all about it.
+    /// Whether the column's own type tells the PostgreSQL type.
     pub(crate) fn is_plain(&self) -> bool {
         use Decode::*;
         matches!(
@@ -131,9 +135,9 @@ fn reversed<const N: usize>(value: &[u8]) -> Result<[u8; N]> {
     Ok(bytes)
 }
 
-/// The integer that some digits are, as `int4out` and its like write them.
+/// Parses an integer as `int4out` and the like write it.
 fn integer(text: &[u8]) -> Option<i64> {
-    /// The most digits of 64 bits; ten to that power are less than 2^64.
+    /// The most digits of 64 bits; 10^19 is less than 2^64.
     const DIGITS_MAX: usize = 19;
     let (is_negative, digits) = match text {
         [b'-', digits @ ..] => (true, digits),
@@ -159,7 +163,7 @@ fn push_digits(builder: &mut ColumnBuilder, text: &[u8], bytes: usize) -> Result
 }
 
 fn unrepresentable(what: &str) -> Error {
-    Error::Unrepresentable(format!("{what}; {WAY_OUT}"))
+    Error::Unrepresentable(format!("{what}; {ADVICE}"))
 }
 
 /// Appends a value.
@@ -183,11 +187,11 @@ pub(crate) fn push(
             }
         }
         Decode::Date => match i32::from_be_bytes(fixed(value)?) {
-            i32::MAX => missing(builder, "infinity", null_nonfinite),
-            i32::MIN => missing(builder, "-infinity", null_nonfinite),
+            i32::MAX => push_unrepresentable(builder, "infinity", null_nonfinite),
+            i32::MIN => push_unrepresentable(builder, "-infinity", null_nonfinite),
             days => match days.checked_add(EPOCH_DAYS) {
                 Some(days) => Ok(builder.push_fixed(days.to_le_bytes())?),
-                None => missing(builder, "a date beyond Arrow's", null_nonfinite),
+                None => push_unrepresentable(builder, "a date beyond Arrow's", null_nonfinite),
             },
         },
         Decode::Fixed2 => Ok(builder.push_fixed(reversed::<2>(value)?)?),
@@ -197,11 +201,15 @@ pub(crate) fn push(
             [other] => Err(Error::Malformed(format!("{other} for a boolean"))),
         },
         Decode::Timestamp => match i64::from_be_bytes(fixed(value)?) {
-            i64::MAX => missing(builder, "infinity", null_nonfinite),
-            i64::MIN => missing(builder, "-infinity", null_nonfinite),
+            i64::MAX => push_unrepresentable(builder, "infinity", null_nonfinite),
+            i64::MIN => push_unrepresentable(builder, "-infinity", null_nonfinite),
             microseconds => match microseconds.checked_add(EPOCH_MICROSECONDS) {
                 Some(microseconds) => Ok(builder.push_fixed(microseconds.to_le_bytes())?),
-                None => missing(builder, "a timestamp beyond the year 294246", null_nonfinite),
+                None => push_unrepresentable(
+                    builder,
+                    "a timestamp beyond the year 294246",
+                    null_nonfinite,
+                ),
             },
         },
         _ => push_rare(decode, builder, value, null_nonfinite),
@@ -246,11 +254,11 @@ fn push_rare(
         Decode::Char => match fixed(value)? {
             [0] => Ok(builder.push_bytes(b"")?),
             [byte @ ..0x80] => Ok(builder.push_bytes(&[byte])?),
-            // As `charout` writes it.
+            // The form of `charout`.
             [byte] => Ok(builder.push_bytes(format!("\\{byte:03o}").as_bytes())?),
         },
         Decode::Time => match i64::from_be_bytes(fixed(value)?) {
-            DAY_MICROSECONDS => missing(builder, "24:00:00", null_nonfinite),
+            DAY_MICROSECONDS => push_unrepresentable(builder, "24:00:00", null_nonfinite),
             time @ 0..DAY_MICROSECONDS => Ok(builder.push_fixed(time.to_le_bytes())?),
             time => Err(Error::Malformed(format!("a time of {time} microseconds"))),
         },
@@ -261,16 +269,7 @@ fn push_rare(
         Decode::Array { oid, item } => push_array(*oid, item, builder, value, null_nonfinite),
         Decode::Composite(attributes) => push_composite(attributes, builder, value, null_nonfinite),
         Decode::Range(bound) => push_range(bound, builder, value, null_nonfinite),
-        Decode::Multirange(bound) => {
-            let mut reader = Reader(value);
-            for part in 0..reader.i32()? {
-                check_interrupts(builder, part as usize)?;
-                let range = reader.value()?.ok_or_else(cut)?;
-                push_range(bound, builder.item()?, range, null_nonfinite)?;
-            }
-            reader.end()?;
-            Ok(builder.close_list()?)
-        }
+        Decode::Multirange(bound) => push_multirange(bound, builder, value, null_nonfinite),
         Decode::TextArray { delimiter } => push_text_array(builder, value, *delimiter),
         _ => Err(Error::Malformed("a value of another type".to_owned())),
     }
@@ -282,7 +281,7 @@ fn numeric(value: &[u8]) -> Result<Numeric<'_>> {
         .ok_or_else(|| Error::Malformed("a numeric that can't be read".to_owned()))
 }
 
-/// A value for a message, which all digits of a long one would only swell.
+/// A value for a message, shortened if it is long.
 #[cold]
 fn shown(numeric: &Numeric<'_>) -> String {
     const SHOWN_BYTES_MAX: usize = 100;
@@ -308,15 +307,16 @@ fn not_decimal(
     let text = shown(numeric);
     match numeric.is_finite() {
         true => Err(Error::Unrepresentable(format!(
-            "{text} is no decimal({precision},{scale}); choose another precision and scale, or numeric=text"
+            "{text} is no decimal({precision},{scale}); \
+             choose another precision and scale, or numeric=text"
         ))),
-        false => missing(builder, &text, null),
+        false => push_unrepresentable(builder, &text, null),
     }
 }
 
-/// A value that the column's type does not have.
+/// Handles a value that the column's type can't represent: NULL or an error.
 #[cold]
-fn missing(builder: &mut ColumnBuilder, what: &str, null: bool) -> Result<()> {
+fn push_unrepresentable(builder: &mut ColumnBuilder, what: &str, null: bool) -> Result<()> {
     if null {
         Ok(builder.push_null()?)
     } else {
@@ -324,14 +324,14 @@ fn missing(builder: &mut ColumnBuilder, what: &str, null: bool) -> Result<()> {
     }
 }
 
-/// Between the parts of a value that may have very many.
+/// Checks for interrupts now and then between the parts of a value, which may be many.
 #[inline]
 pub(crate) fn check_interrupts(builder: &ColumnBuilder, part: usize) -> Result<()> {
     const PARTS: usize = 64;
     if part % PARTS == PARTS - 1 { Ok(builder.check_interrupts()?) } else { Ok(()) }
 }
 
-/// `04:05:06.789-08`, as `timetz_out` writes it.
+/// Writes `04:05:06.789-08` as `timetz_out` does.
 fn push_timetz(builder: &mut ColumnBuilder, value: &[u8]) -> Result<()> {
     let mut reader = Reader(value);
     let (time, zone) = (reader.i64()?, reader.i32()?);
@@ -341,13 +341,13 @@ fn push_timetz(builder: &mut ColumnBuilder, value: &[u8]) -> Result<()> {
     }
     let (seconds, fraction) = (time / 1_000_000, time % 1_000_000);
     Ok(builder.push_written(TIMETZ_BYTES_MAX, |out| {
-        // A vector takes what is written to it, here and below.
+        // Writing to a vector never fails, here and below.
         let _ = write!(out, "{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
         if fraction > 0 {
             let digits = format!("{fraction:06}");
             let _ = write!(out, ".{}", digits.trim_end_matches('0'));
         }
-        // Zones count westwards.
+        // Zones count to the west.
         let (sign, zone) = (if zone <= 0 { '+' } else { '-' }, zone.unsigned_abs());
         let _ = write!(out, "{sign}{:02}", zone / 3600);
         if zone % 3600 > 0 {
@@ -364,12 +364,16 @@ fn push_interval(builder: &mut ColumnBuilder, value: &[u8], null: bool) -> Resul
     let (microseconds, days, months) = (reader.i64()?, reader.i32()?, reader.i32()?);
     reader.end()?;
     match (microseconds, days, months) {
-        (i64::MAX, i32::MAX, i32::MAX) => return missing(builder, "infinite interval", null),
-        (i64::MIN, i32::MIN, i32::MIN) => return missing(builder, "infinite interval", null),
+        (i64::MAX, i32::MAX, i32::MAX) => {
+            return push_unrepresentable(builder, "infinite interval", null);
+        }
+        (i64::MIN, i32::MIN, i32::MIN) => {
+            return push_unrepresentable(builder, "infinite interval", null);
+        }
         _ => {}
     }
     let Some(nanoseconds) = microseconds.checked_mul(1000) else {
-        return missing(builder, "interval of more than 292 years of hours", null);
+        return push_unrepresentable(builder, "interval of more than 292 years of hours", null);
     };
     let mut bytes = [0; 16];
     bytes[..4].copy_from_slice(&months.to_le_bytes());
@@ -380,168 +384,13 @@ fn push_interval(builder: &mut ColumnBuilder, value: &[u8], null: bool) -> Resul
 
 fn push_bits(builder: &mut ColumnBuilder, value: &[u8]) -> Result<()> {
     let mut reader = Reader(value);
-    let bits = usize::try_from(reader.i32()?).map_err(|_| cut())?;
+    let bits = usize::try_from(reader.i32()?).map_err(|_| wrong_length())?;
     let bytes = reader.0;
     if bytes.len() != bits.div_ceil(8) {
-        return Err(cut());
+        return Err(wrong_length());
     }
     let digits = (0..bits).map(|i| b'0' + (bytes[i / 8] >> (7 - i % 8) & 1));
     Ok(builder.push_written(bits, |out| out.extend(digits))?)
-}
-
-fn push_hstore(builder: &mut ColumnBuilder, value: &[u8]) -> Result<()> {
-    let mut reader = Reader(value);
-    for part in 0..reader.i32()? {
-        check_interrupts(builder, part as usize)?;
-        let (key, value) = (reader.value()?.ok_or_else(cut)?, reader.value()?);
-        let entry = builder.item()?;
-        let [keys, values] = entry.fields()? else { return Err(cut()) };
-        keys.push_bytes(key)?;
-        match value {
-            Some(value) => values.push_bytes(value)?,
-            None => values.push_null()?,
-        }
-        entry.close_struct()?;
-    }
-    reader.end()?;
-    Ok(builder.close_list()?)
-}
-
-fn push_array(
-    oid: u32,
-    item: &Decode,
-    builder: &mut ColumnBuilder,
-    value: &[u8],
-    null: bool,
-) -> Result<()> {
-    let mut reader = Reader(value);
-    let (dimensions, _has_nulls, found) =
-        (reader.i32()?, reader.i32()?, reader.i32()?.cast_unsigned());
-    if found != oid {
-        return Err(Error::Malformed(format!(
-            "an array of type {found}, expected {oid}: the type has changed"
-        )));
-    }
-    let items = match dimensions {
-        0 => 0,
-        1 => {
-            let items = reader.i32()?;
-            let _lower_bound = reader.i32()?;
-            items
-        }
-        _ => return Err(more_dimensions()),
-    };
-    for part in 0..items {
-        check_interrupts(builder, part as usize)?;
-        push_nested(item, builder.item()?, reader.value()?, null)?;
-    }
-    reader.end()?;
-    Ok(builder.close_list()?)
-}
-
-fn push_composite(
-    attributes: &[(u32, Decode)],
-    builder: &mut ColumnBuilder,
-    value: &[u8],
-    null: bool,
-) -> Result<()> {
-    let mut reader = Reader(value);
-    let count = reader.i32()?;
-    if usize::try_from(count) != Ok(attributes.len()) {
-        let what = format!(
-            "a composite of {count} attributes, expected {}: the type has changed",
-            attributes.len()
-        );
-        return Err(Error::Malformed(what));
-    }
-    for (i, (oid, decode)) in attributes.iter().enumerate() {
-        let found = reader.i32()?.cast_unsigned();
-        if found != *oid {
-            return Err(Error::Malformed(format!(
-                "an attribute of type {found}, expected {oid}: the type has changed"
-            )));
-        }
-        let field = builder.fields()?.get_mut(i).ok_or_else(cut)?;
-        push_nested(decode, field, reader.value()?, null)?;
-    }
-    reader.end()?;
-    Ok(builder.close_struct()?)
-}
-
-/// Flags of `range_send`.
-const EMPTY: u8 = 0x01;
-const LOWER_INCLUSIVE: u8 = 0x02;
-const UPPER_INCLUSIVE: u8 = 0x04;
-const LOWER_INFINITE: u8 = 0x08;
-const UPPER_INFINITE: u8 = 0x10;
-
-fn push_range(bound: &Decode, builder: &mut ColumnBuilder, value: &[u8], null: bool) -> Result<()> {
-    let (flags, rest) = value.split_first().ok_or_else(cut)?;
-    let mut reader = Reader(rest);
-    let mut bound_at = |infinite: u8| match flags & (EMPTY | infinite) {
-        0 => reader.value()?.ok_or_else(cut).map(Some),
-        _ => Ok(None),
-    };
-    let bounds = [bound_at(LOWER_INFINITE)?, bound_at(UPPER_INFINITE)?];
-    reader.end()?;
-    let [lower, upper, lower_inclusive, upper_inclusive, empty] = builder.fields()? else {
-        return Err(cut());
-    };
-    for (field, value) in [lower, upper].into_iter().zip(bounds) {
-        push_nested(bound, field, value, null)?;
-    }
-    lower_inclusive.push_boolean(flags & LOWER_INCLUSIVE != 0)?;
-    upper_inclusive.push_boolean(flags & UPPER_INCLUSIVE != 0)?;
-    empty.push_boolean(flags & EMPTY != 0)?;
-    Ok(builder.close_struct()?)
-}
-
-fn push_nested(
-    decode: &Decode,
-    builder: &mut ColumnBuilder,
-    value: Option<&[u8]>,
-    null: bool,
-) -> Result<()> {
-    match value {
-        Some(value) => push(decode, builder, value, null),
-        None => Ok(builder.push_null()?),
-    }
-}
-
-#[cold]
-fn cut() -> Error {
-    Error::Malformed("a value that ends too soon or too late".to_owned())
-}
-
-/// What is left of a value.
-struct Reader<'a>(&'a [u8]);
-
-impl<'a> Reader<'a> {
-    fn take(&mut self, bytes: usize) -> Result<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(bytes).ok_or_else(cut)?;
-        self.0 = rest;
-        Ok(taken)
-    }
-
-    fn i32(&mut self) -> Result<i32> {
-        Ok(i32::from_be_bytes(fixed(self.take(4)?)?))
-    }
-
-    fn i64(&mut self) -> Result<i64> {
-        Ok(i64::from_be_bytes(fixed(self.take(8)?)?))
-    }
-
-    /// A value with its length before it, which is -1 for a NULL.
-    fn value(&mut self) -> Result<Option<&'a [u8]>> {
-        match self.i32()? {
-            -1 => Ok(None),
-            bytes => self.take(usize::try_from(bytes).map_err(|_| cut())?).map(Some),
-        }
-    }
-
-    fn end(&self) -> Result<()> {
-        if self.0.is_empty() { Ok(()) } else { Err(cut()) }
-    }
 }
 
 #[cfg(test)]

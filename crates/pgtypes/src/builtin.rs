@@ -1,8 +1,8 @@
-//! The types that every server has, by number: `pg_type.dat` of PostgreSQL's source.
+//! The types that every server has, by oid (`pg_type.dat` of PostgreSQL's source).
 
 use crate::{Kind, PgType};
 
-/// Number, number of its arrays, name.
+/// The oid, the oid of its arrays, the name.
 const BASES: &[(u32, u32, &str)] = &[
     (16, 1000, "boolean"),
     (17, 1001, "bytea"),

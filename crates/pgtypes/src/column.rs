@@ -1,4 +1,4 @@
-//! Which column a type becomes: `spec/types.md` section 3.
+//! The column of each type (`spec/types.md` section 3).
 
 use dray_format::{ColumnBuilder, Field, Type, Unit};
 
@@ -7,31 +7,30 @@ use crate::binary::{self, Decode};
 use crate::error::Result;
 use crate::{Kind, PgType};
 
-/// The key of a field's metadata that names the PostgreSQL type, where the column's own does not
-/// tell.
+/// The metadata key for the PostgreSQL type's name, if the column's own type does not tell it.
 pub const TYPE_KEY: &str = "dray:postgresql:type";
 const EXTENSION_KEY: &str = "ARROW:extension:name";
 
 /// The most digits of a column of decimals.
 const DECIMAL_DIGITS_MAX: u32 = 76;
-/// `VARHDRSZ`, by which a declared length or precision is moved.
+/// `VARHDRSZ`, which is added to a declared length or precision.
 const TYPMOD_OFFSET: i32 = 4;
-/// Composites may be nested, schemas only so deep.
+/// The deepest nesting of a schema; composites may be nested deeper.
 const DEPTH_MAX: usize = 16;
 
-/// What `numeric` without a declared precision becomes: every sum and average is one.
+/// What `numeric` without a declared precision becomes, as all sums and averages are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum NumericAs {
-    /// Its text: all digits.
+    /// Text with all digits.
     #[default]
     Text,
     /// The nearest float.
     Float64,
     /// A decimal; a value that does not fit exactly is an error.
     Decimal {
-        /// Digits in all, 1 to 76.
+        /// All digits, from 1 to 76.
         precision: u8,
-        /// Digits behind the point, at most the precision.
+        /// Digits after the point, at most the precision.
         scale: u8,
     },
 }
@@ -42,7 +41,8 @@ impl std::str::FromStr for NumericAs {
     fn from_str(text: &str) -> Result<Self, String> {
         let expected = || {
             format!(
-                "numeric {text:?}, expected text, float64 or decimal(PRECISION,SCALE) up to 76 digits"
+                "numeric {text:?}, expected text, float64 or decimal(PRECISION,SCALE) \
+                 up to 76 digits"
             )
         };
         match text {
@@ -74,7 +74,7 @@ impl std::fmt::Display for NumericAs {
     }
 }
 
-/// What to do about values that the column's type does not have: infinite dates, NaN among
+/// What to do about values that the column's type can't represent: infinite dates, NaN among
 /// decimals, 24:00.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum NonFinite {
@@ -110,23 +110,23 @@ impl std::fmt::Display for NonFinite {
     }
 }
 
-/// What the user chose, and what the server's settings say.
+/// The user's choices, and what depends on the server's settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
     /// Columns of `numeric` without a declared precision.
     pub numeric: NumericAs,
-    /// Values that a column's type does not have.
+    /// Values that a column's type can't represent.
     pub nonfinite: NonFinite,
-    /// Digits of `money` behind the point, as `lc_monetary` has it; without them it becomes text.
+    /// Digits of `money` after the point by `lc_monetary`; None makes it text.
     pub money_scale: Option<u8>,
 }
 
-/// How a source is to give a column's values.
+/// The format of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// As the type's output function writes them.
+    /// The type's output function.
     Text,
-    /// As its send function does.
+    /// The type's send function.
     Binary,
 }
 
@@ -140,7 +140,7 @@ pub struct Column {
 }
 
 impl Column {
-    /// The column of this name that values of this type become.
+    /// The column of values of this type.
     pub fn new(name: &str, pg_type: &PgType, options: &Options) -> Self {
         let (data_type, decode) = map(pg_type, options, 0);
         let field = child(name, pg_type, data_type, &decode);
@@ -148,9 +148,9 @@ impl Column {
         Self { field, decode, format, null_nonfinite: options.nonfinite == NonFinite::Null }
     }
 
-    /// The same, with its values given in the format that takes a stock server less time: strings
-    /// and integers as text. A send function begins with 1 KiB for its message, an output function
-    /// takes what it needs.
+    /// The same column with its values in the format that costs a stock server less: text for
+    /// strings and integers. A send function allocates 1 KiB for its message, an output function
+    /// only what it needs.
     pub fn in_quicker_format(mut self) -> Self {
         self.decode = match (self.decode, &self.field.data_type) {
             (Decode::Fixed2, Type::Int16) => Decode::Digits(2),
@@ -167,32 +167,32 @@ impl Column {
         self
     }
 
-    /// Its place in a schema.
+    /// The column's field in a schema.
     pub fn field(&self) -> &Field {
         &self.field
     }
 
-    /// How its values are to be given to [`Self::push`].
+    /// The format of the values for [`Self::push`].
     pub fn format(&self) -> Format {
         self.format
     }
 
-    /// Whether its values are whatever the type's output function writes: floats among them with as
-    /// many digits as the server's settings say.
+    /// Whether the column has the text of the type's output function. Floats in it have as many
+    /// digits as the server's settings say.
     pub fn is_output(&self) -> bool {
         matches!(self.decode, Decode::TextOutput | Decode::TextArray { .. })
     }
 
-    /// What a column of this kind costs a server more than its extension would: text and decimals
-    /// are formatted for it.
+    /// Whether the column costs a stock server more than its extension, since text or decimals must
+    /// be formatted.
     pub fn is_costly(&self) -> bool {
         self.decode.is_costly()
     }
 
-    /// Appends a value, none for a NULL.
+    /// Appends a value; None is NULL.
     ///
     /// # Errors
-    /// When the column's type does not have the value, or the bytes are not one.
+    /// When the column's type can't represent the value, or the bytes are no value of the type.
     #[inline]
     pub fn push(&self, builder: &mut ColumnBuilder, value: Option<&[u8]>) -> Result<()> {
         match value {
@@ -215,7 +215,7 @@ fn field(name: &str, pg_type: &PgType, data_type: Type, decode: &Decode) -> Fiel
 }
 
 fn child(name: &str, pg_type: &PgType, data_type: Type, decode: &Decode) -> Field {
-    // A domain is its base type, whose name tells more.
+    // The name of a domain's base type tells more than the domain's own.
     field(name, base(pg_type), data_type, decode)
 }
 
@@ -236,7 +236,7 @@ fn map(pg_type: &PgType, options: &Options, depth: usize) -> (Type, Decode) {
         Kind::Base => scalar(pg_type, options).unwrap_or(text),
         Kind::Enum => (Type::Utf8, Decode::Bytes),
         Kind::Domain(of) => {
-            // What a domain declares is about its base type.
+            // A domain's type modifier belongs to its base type.
             inner(of)
         }
         Kind::Array { item, delimiter } => {
@@ -291,7 +291,7 @@ fn map(pg_type: &PgType, options: &Options, depth: usize) -> (Type, Decode) {
     }
 }
 
-/// Bounds that are missing are infinite; an empty range has neither.
+/// A range. Missing bounds are infinite; an empty range has none.
 fn range(of: &PgType, data_type: Type, decode: &Decode) -> Type {
     let flag = |name: &str| Field {
         name: name.to_owned(),
@@ -368,7 +368,7 @@ fn numeric(typmod: i32, options: &Options) -> Option<(Type, Decode)> {
         return Some(match options.numeric {
             NumericAs::Text => (Type::Utf8, Decode::NumericText),
             NumericAs::Float64 => (Type::Float64, Decode::NumericFloat),
-            // NaN among them is to be text.
+            // NaN must be text.
             NumericAs::Decimal { .. } if options.nonfinite == NonFinite::Text => {
                 (Type::Utf8, Decode::NumericText)
             }
@@ -383,7 +383,7 @@ fn numeric(typmod: i32, options: &Options) -> Option<(Type, Decode)> {
     let declared = (typmod - TYPMOD_OFFSET).cast_unsigned();
     let precision = (declared >> 16) & 0xFFFF;
     let scale = ((declared & 0x7FF) ^ 1024).cast_signed() - 1024;
-    // Arrow's scales lie between 0 and the precision: zeros before the point and behind it count as
+    // Arrow's scale lies between 0 and the precision, so zeros before and after the point count as
     // digits.
     let (digits, scale) = match scale {
         ..0 => (precision + scale.unsigned_abs(), 0),
@@ -405,7 +405,7 @@ fn decimal(precision: u8, scale: i8) -> (Type, Decode) {
     }
 }
 
-/// A value that is text already, or an array of such.
+/// Appends the items of an array in text.
 pub(crate) fn push_text_array(
     builder: &mut ColumnBuilder,
     text: &[u8],

@@ -1,13 +1,15 @@
+//! Why a value is no part of a column.
+
 use std::fmt;
 
-/// Why a value could not become part of a column. The caller knows which row and column it was.
+/// Why a value could not become part of a column. The caller knows the row and the column.
 #[derive(Debug)]
 pub enum Error {
-    /// The value has no equal in the column's type; what to do about it is in the text.
+    /// The column's type can't represent the value. The text says what to do about it.
     Unrepresentable(String),
     /// The bytes are not a value of the type.
     Malformed(String),
-    /// The column can't take it.
+    /// The column can't hold it.
     Format(dray_format::Error),
 }
 
@@ -32,8 +34,8 @@ impl From<dray_format::Error> for Error {
     }
 }
 
-/// What is said of a string that is not UTF-8: some ways that bytes become text a server does not
-/// check.
+/// The message for a string that is not UTF-8. A server does not check all ways in which bytes
+/// become text.
 pub fn not_utf8(error: &dray_format::Error) -> String {
     format!("{error}; textsend(…) gives a string's bytes")
 }

@@ -1,15 +1,15 @@
-//! PostgreSQL's types as columns: which column each type becomes, and how its values get there.
-//! `spec/types.md` section 3 is the law.
+//! PostgreSQL's types as columns: the column of each type, and how its values get there.
+//! `spec/types.md` section 3 specifies both.
 //!
 //! ```text
-//!   PgType ──Column::new──▶ Field, and how to ask for it: binary or text
-//!   value  ──Column::push──▶ ColumnBuilder
+//!   PgType ──Column::new──▶ Field, and the format to ask for: binary or text
+//!   value  ──Column::push──▶ Builder
 //! ```
 //!
-//! Values come as PostgreSQL's send functions make them (binary) or as its output functions do
-//! (text); a source asks for each column in the [`Format`] that its [`Column`] names. The client
-//! parses what a server sent, the server's extension what it made itself: both get the same
-//! columns. No I/O happens here, and nothing that is read is trusted.
+//! Values are what PostgreSQL's send functions (binary) or output functions (text) write. A source
+//! asks for each column in the [`Format`] of its [`Column`]. The client parses what a server sent,
+//! the server's extension what it made itself; both get the same columns. There is no I/O here, and
+//! no input is trusted.
 
 #![forbid(unsafe_code)]
 
@@ -24,35 +24,35 @@ pub use builtin::builtin;
 pub use column::{Column, Format, NonFinite, NumericAs, Options, TYPE_KEY};
 pub use error::{Error, Result, not_utf8};
 
-/// A type of a server's catalog, with what it is made of.
+/// A type of a server's catalog, with the types in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PgType {
-    /// Its number in `pg_type`.
+    /// Its oid.
     pub oid: u32,
-    /// What its column declares (`atttypmod`), -1 for nothing.
+    /// The type modifier of its column (`atttypmod`); -1 for none.
     pub typmod: i32,
-    /// Its name, with a schema if it is not in `pg_catalog`.
+    /// Its name; qualified unless it is in `pg_catalog`.
     pub name: String,
-    /// The extension that it belongs to, or nothing.
+    /// The extension that it belongs to; empty for none.
     pub extension: String,
-    /// What it is made of.
+    /// Its structure.
     pub kind: Kind,
 }
 
-/// What a type is made of.
+/// The structure of a type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
-    /// Known by its number, or not at all.
+    /// A base type: known by its oid, or not at all.
     Base,
-    /// One of some labels.
+    /// One of several labels.
     Enum,
     /// Another type, restricted.
     Domain(Box<PgType>),
     /// Arrays of another type.
     Array {
-        /// What is in it.
+        /// The type of its items.
         item: Box<PgType>,
-        /// What stands between two items in text.
+        /// The delimiter between two items in text.
         delimiter: u8,
     },
     /// Named attributes.

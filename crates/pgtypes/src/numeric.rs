@@ -1,9 +1,8 @@
-//! `numeric`, PostgreSQL's decimal: digits to the base of 10,000, as it stores and as it sends
-//! them.
+//! `numeric`, PostgreSQL's decimal: digits in base 10,000, as the server stores and sends them.
 
 use std::io::Write;
 
-/// Decimal digits of a digit to the base of 10,000.
+/// Decimal digits of one digit in base 10,000.
 const DIGIT_DECIMALS: i32 = 4;
 /// Powers of ten that fit into 64 bits.
 const POWERS: [u64; 20] = {
@@ -16,7 +15,7 @@ const POWERS: [u64; 20] = {
     powers
 };
 
-/// A value that is finite, or not.
+/// The sign of a number, or the kind of a value that is no finite number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sign {
     /// Zero or more.
@@ -31,14 +30,15 @@ pub enum Sign {
     NegativeInfinity,
 }
 
-/// A value: the first digit counts `10000^weight`, each further one a 10,000th of the one before.
+/// A value in base 10,000. The first digit counts `10000^weight`, each further one a 10,000th of
+/// the one before.
 #[derive(Debug, Clone, Copy)]
 pub struct Numeric<'a> {
-    /// Its sign, or what it is instead of a number.
+    /// Its sign or kind.
     pub sign: Sign,
     /// The place of the first digit.
     pub weight: i32,
-    /// How many decimal digits are shown behind the point.
+    /// The decimal digits displayed after the point.
     pub dscale: u16,
     /// Two bytes a digit.
     digits: &'a [[u8; 2]],
@@ -46,7 +46,7 @@ pub struct Numeric<'a> {
 }
 
 impl<'a> Numeric<'a> {
-    /// A value as `numeric_send` makes it; none if it is not one.
+    /// Reads a value as `numeric_send` writes it; None if it is malformed.
     #[inline]
     pub fn from_sent(bytes: &'a [u8]) -> Option<Self> {
         let (head, digits) = bytes.split_first_chunk::<8>()?;
@@ -67,8 +67,8 @@ impl<'a> Numeric<'a> {
         Some(Self { sign, weight, dscale: field(6), digits, big_endian: true })
     }
 
-    /// A value as a server of this machine's byte order stores it (`NumericChoice` in numeric.c),
-    /// without its length.
+    /// Reads a value as a server with this machine's byte order stores it (`NumericChoice` in
+    /// numeric.c), without its length.
     #[inline]
     pub fn from_stored(bytes: &'a [u8]) -> Option<Self> {
         let (header, rest) = bytes.split_first_chunk::<2>()?;
@@ -102,7 +102,7 @@ impl<'a> Numeric<'a> {
         })
     }
 
-    /// Whether it is a number.
+    /// Whether the value is a finite number.
     #[inline]
     pub fn is_finite(&self) -> bool {
         matches!(self.sign, Sign::Positive | Sign::Negative)
@@ -114,8 +114,8 @@ impl<'a> Numeric<'a> {
         if self.big_endian { u16::from_be_bytes(raw) } else { u16::from_le_bytes(raw) }
     }
 
-    /// The value times `10^scale`; none if that is not a whole number of at most `precision` (to
-    /// 38) digits, or the value not a number.
+    /// The value times `10^scale`. None if that is not a whole number of at most `precision` digits
+    /// (up to 38), or if the value is not finite.
     #[inline]
     pub fn to_i128(&self, precision: u8, scale: i8) -> Option<i128> {
         if !self.is_finite() {
@@ -134,7 +134,8 @@ impl<'a> Numeric<'a> {
         Some(if self.sign == Sign::Negative { -magnitude } else { magnitude })
     }
 
-    /// As [`Self::to_i128`], for values that 64 bits hold without a doubt: nearly all.
+    /// The magnitude for [`Self::to_i128`], for values of up to 4 digits, which nearly all have.
+    /// None if 64 bits are not enough.
     #[inline]
     fn small(&self, scale: i8) -> Option<u64> {
         let count = self.digits.len();
@@ -153,7 +154,7 @@ impl<'a> Numeric<'a> {
         sum.is_multiple_of(divisor).then(|| sum / divisor)
     }
 
-    /// Adds up digits, each with the factor that the sum so far takes first.
+    /// Adds up the digits: `step` multiplies the sum by a factor, then adds a digit.
     fn magnitude<T>(
         &self,
         scale: i8,
@@ -169,25 +170,25 @@ impl<'a> Numeric<'a> {
                 sum = step(sum, 10_000, digit)?;
                 continue;
             }
-            // Only the upper part of this digit is at or before the last place; what is below must
-            // be nothing.
-            let kept = DIGIT_DECIMALS + exponent;
-            let divisor = if kept > 0 { POWERS[(-exponent) as usize] } else { 10_000 };
+            // Only the upper part of this digit is at or before the last place. The rest must be
+            // zero.
+            let upper_digits = DIGIT_DECIMALS + exponent;
+            let divisor = if upper_digits > 0 { POWERS[(-exponent) as usize] } else { 10_000 };
             if !digit.is_multiple_of(divisor) {
                 return None;
             }
-            if kept > 0 {
-                sum = step(sum, POWERS[kept as usize], digit / divisor)?;
+            if upper_digits > 0 {
+                sum = step(sum, POWERS[upper_digits as usize], digit / divisor)?;
             }
         }
-        // What is left of digits that are not stored, because they are zero.
+        // Trailing zero digits are not stored.
         for _ in 0..exponent.clamp(0, 400) {
             sum = step(sum, 10, 0)?;
         }
         Some(sum)
     }
 
-    /// As [`Self::to_i128`] for up to 76 digits, as 32 bytes, little-endian.
+    /// [`Self::to_i128`] for up to 76 digits, as 32 bytes in little-endian order.
     pub fn to_i256(&self, precision: u8, scale: i8) -> Option<[u8; 32]> {
         if !self.is_finite() {
             return None;

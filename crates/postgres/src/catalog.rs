@@ -1,16 +1,16 @@
-//! Types that a server defines itself, from its catalog.
+//! User-defined types, from the server's catalog.
 
 use std::collections::{HashMap, HashSet};
 
 use dray_pgtypes::{Kind, PgType, builtin};
 
-/// Types within types, as deep as they may be described.
+/// The deepest nesting of types that is described.
 const DEPTH_MAX: usize = 64;
-/// Types that one column may consist of, counted as often as they occur: a row type that has
-/// another twice, which has another twice … doubles with each level.
+/// The most types that one column may consist of, counted as often as they occur: row types that
+/// each contain the next one twice double with each level.
 const NODES_MAX: usize = 10_000;
 
-/// What is known of the types of one database.
+/// The known types of one database.
 #[derive(Debug, Default)]
 pub(crate) struct Catalog {
     types: HashMap<u32, Entry>,
@@ -20,24 +20,24 @@ pub(crate) struct Catalog {
 struct Entry {
     name: String,
     extension: String,
-    /// `typtype`, or `a` for arrays.
+    /// `typtype`; `a` for arrays.
     kind: u8,
     delimiter: u8,
-    /// What it is made of: a domain's base type, an array's items, a range's bounds.
+    /// The oid of a domain's base type, an array's items or a range's bounds.
     inner: u32,
     inner_typmod: i32,
     attributes: Vec<(String, u32, i32)>,
 }
 
-/// Columns of [`query`]'s answer.
+/// The columns of the answer to [`query`].
 pub(crate) const COLUMNS: usize = 10;
 
-/// The statement that describes these types and all that they are made of, a row for each type or
+/// The statement that describes these types and all types in them, with a row for each type or
 /// attribute.
 ///
-/// Every function and operator is qualified: in a session whose `search_path` has another schema
-/// before `pg_catalog`, or a better match in one, the name alone is somebody else's. That is why
-/// there is no `IN`, `NULLIF` and `USING`.
+/// Every function and operator is qualified. In a session whose `search_path` has another schema
+/// before `pg_catalog`, or a better match in any schema, an unqualified name may be somebody
+/// else's. So there is no `IN`, `NULLIF` or `USING`.
 pub(crate) fn query(oids: &HashSet<u32>, server_version: u32) -> String {
     let oids = oids.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
     let equal = "OPERATOR(pg_catalog.=)";
@@ -48,13 +48,15 @@ pub(crate) fn query(oids: &HashSet<u32>, server_version: u32) -> String {
         14.. => format!("(r.rngtypid {equal} t.oid OR r.rngmultitypid {equal} t.oid)"),
     };
     let attribute = format!(
-        "a.attrelid {equal} t.typrelid AND a.attnum OPERATOR(pg_catalog.>) '0'::pg_catalog.int2 AND NOT a.attisdropped"
+        "a.attrelid {equal} t.typrelid AND a.attnum OPERATOR(pg_catalog.>) '0'::pg_catalog.int2 \
+             AND NOT a.attisdropped"
     );
     format!(
         "WITH RECURSIVE need(oid) AS (
              SELECT pg_catalog.unnest('{{{oids}}}'::pg_catalog.oid[])
              UNION
-             SELECT edge.oid FROM need JOIN pg_catalog.pg_type t ON t.oid {equal} need.oid, LATERAL (
+             SELECT edge.oid FROM need JOIN pg_catalog.pg_type t \
+                 ON t.oid {equal} need.oid, LATERAL (
                  SELECT t.typbasetype AS oid
                  UNION ALL SELECT t.typelem
                  UNION ALL SELECT r.rngsubtype FROM pg_catalog.pg_range r WHERE {range}
@@ -65,25 +67,29 @@ pub(crate) fn query(oids: &HashSet<u32>, server_version: u32) -> String {
              pg_catalog.concat(
                  CASE WHEN n.nspname {equal} 'pg_catalog'::pg_catalog.name
                      THEN pg_catalog.format_type(b.oid, NULL)
-                     ELSE pg_catalog.concat(pg_catalog.quote_ident(n.nspname), '.', pg_catalog.quote_ident(b.typname))
+                     ELSE pg_catalog.concat(pg_catalog.quote_ident(n.nspname), '.', \
+                         pg_catalog.quote_ident(b.typname))
                  END,
                  CASE WHEN k.is_array THEN '[]' END
              ),
              coalesce(e.extname, ''::pg_catalog.name),
              CASE WHEN k.is_array THEN 'a'::pg_catalog.\"char\" ELSE t.typtype END,
              coalesce(i.typdelim, ','::pg_catalog.\"char\"),
-             CASE WHEN t.typbasetype {different} {none} THEN t.typbasetype ELSE coalesce(r.rngsubtype, t.typelem) END,
+             CASE WHEN t.typbasetype {different} {none} THEN t.typbasetype ELSE \
+                 coalesce(r.rngsubtype, t.typelem) END,
              t.typtypmod, a.attname, a.atttypid, a.atttypmod
          FROM need JOIN pg_catalog.pg_type t ON t.oid {equal} need.oid
          CROSS JOIN LATERAL (
              SELECT t.typelem {different} {none} AND t.typlen {equal} '-1'::pg_catalog.int2
                  AND t.typcategory {equal} 'A'::pg_catalog.\"char\" AS is_array
          ) k
-         JOIN pg_catalog.pg_type b ON b.oid {equal} CASE WHEN k.is_array THEN t.typelem ELSE t.oid END
+         JOIN pg_catalog.pg_type b ON b.oid {equal} CASE WHEN k.is_array THEN t.typelem ELSE \
+             t.oid END
          JOIN pg_catalog.pg_namespace n ON n.oid {equal} b.typnamespace
          LEFT JOIN pg_catalog.pg_type i ON i.oid {equal} t.typelem
          LEFT JOIN pg_catalog.pg_range r ON {range}
-         LEFT JOIN pg_catalog.pg_attribute a ON t.typtype {equal} 'c'::pg_catalog.\"char\" AND {attribute}
+         LEFT JOIN pg_catalog.pg_attribute a ON t.typtype {equal} 'c'::pg_catalog.\"char\" \
+             AND {attribute}
          LEFT JOIN pg_catalog.pg_depend d
              ON d.classid {equal} 'pg_catalog.pg_type'::pg_catalog.regclass::pg_catalog.oid
              AND d.objid {equal} t.oid AND d.deptype {equal} 'e'::pg_catalog.\"char\"
@@ -93,8 +99,8 @@ pub(crate) fn query(oids: &HashSet<u32>, server_version: u32) -> String {
 }
 
 impl Catalog {
-    /// Whether a type needs to be asked for: it is unknown, or has attributes, which may have
-    /// changed since.
+    /// Whether the server must be asked about a type: it is unknown, or has attributes, which may
+    /// have changed.
     pub(crate) fn misses(&self, oid: u32) -> bool {
         !self.is_settled(oid, 0)
     }
@@ -112,7 +118,7 @@ impl Catalog {
         }
     }
 
-    /// Takes in the answer to [`query`]; false if it is not what was asked for.
+    /// Learns from the answer to [`query`]. Returns false if it is no such answer.
     pub(crate) fn learn(&mut self, rows: &[[Option<String>; COLUMNS]]) -> bool {
         let mut learnt: HashMap<u32, Entry> = HashMap::new();
         for row in rows {
@@ -133,18 +139,18 @@ impl Catalog {
         true
     }
 
-    /// Forgets everything: a type has changed.
+    /// Forgets all types, since one may have changed.
     pub(crate) fn forget(&mut self) {
         self.types.clear();
     }
 
-    /// A type, as far as it is known.
+    /// A type; [`Kind::Base`] if it is not known.
     pub(crate) fn pg_type(&self, oid: u32, typmod: i32) -> PgType {
         self.described(oid, typmod, 0, &mut { NODES_MAX })
     }
 
-    /// `nodes` are how many more types may be described; one that is too many is [`Kind::Base`],
-    /// which comes as text, and so does all that it is a part of.
+    /// `nodes` is the number of types that may still be described. One type too many is a
+    /// [`Kind::Base`], which comes as text, and so does each type that contains it.
     fn described(&self, oid: u32, typmod: i32, depth: usize, nodes: &mut usize) -> PgType {
         if let Some(builtin) = builtin(oid, typmod) {
             return builtin;
@@ -200,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn every_operator_of_the_question_is_qualified() {
+    fn every_operator_of_the_query_is_qualified() {
         let sql = query(&HashSet::from([1]), 18);
         let bare = sql.replace("OPERATOR(pg_catalog.=)", "").replace("OPERATOR(pg_catalog.<>)", "");
         let bare = bare.replace("OPERATOR(pg_catalog.>)", "");

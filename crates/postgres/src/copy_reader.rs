@@ -1,7 +1,7 @@
-//! `COPY … (FORMAT binary)` that somebody else receives: bytes in, columns out.
+//! The data of `COPY … (FORMAT binary)` that a driver receives: bytes in, columns out.
 //!
-//! A driver's open connection has its own transaction and temporary tables, and its own way to a
-//! COPY's data. What is needed of the types is asked through the driver, too.
+//! A driver's open connection has its own transaction and temporary tables, and receives the data
+//! of a COPY itself. The server is asked about types through the driver, too.
 
 use std::collections::HashSet;
 
@@ -10,39 +10,39 @@ use dray_pgtypes::{Column, Format, Options as TypeOptions};
 
 use crate::catalog::{self, Catalog};
 use crate::error::{Error, ErrorKind, LIMIT_EXCEEDED, Result};
-use crate::rows::push_row;
-use crate::session::{Options, has_text, value_error};
+use crate::session::{Options, has_text, push_row, value_error};
 use crate::sql::reads_only;
 
-/// What a COPY in binary begins with (PostgreSQL's manual, page COPY).
+/// The first bytes of a COPY in binary (PostgreSQL's manual, page COPY).
 const SIGNATURE: &[u8; 11] = b"PGCOPY\n\xff\r\n\0";
-/// The signature, flags, and the length of the header's extension.
+/// The signature, the flags, and the length of the header's extension.
 const HEADER_BYTES: usize = SIGNATURE.len() + 8;
-/// What stands in a row's place after the last one.
+/// The trailer, in the place of a row's number of columns.
 const TRAILER: [u8; 2] = (-1i16).to_be_bytes();
 
-/// Columns of a statement, as its driver describes them.
+/// The columns of a statement as a driver describes them.
 #[derive(Debug)]
 pub struct Description {
-    /// Name, type and what the column declares (`atttypmod`).
+    /// Name, oid of the type, and type modifier (`atttypmod`).
     columns: Vec<(String, u32, i32)>,
     catalog: Catalog,
     server_version: u32,
 }
 
 impl Description {
-    /// A description of these columns on a server of this major version.
+    /// Describes columns of a server of this major version.
     pub fn new(columns: Vec<(String, u32, i32)>, server_version: u32) -> Self {
         Self { columns, catalog: Catalog::default(), server_version }
     }
 
-    /// Whether a statement can be described by running it for no rows: it only reads. `escapes` as
-    /// for [`enclosable`](crate::enclosable).
+    /// Whether a statement can be described by running it without fetching rows, since it only
+    /// reads. `escapes` as for [`enclosable`](crate::enclosable).
     pub fn is_possible(sql: &str, escapes: bool) -> bool {
         reads_only(sql, escapes)
     }
 
-    /// What is to be asked of the server, if anything: all of its answer goes to [`Self::learn`].
+    /// The statement that asks the server about unknown types, if there are any. Its answer goes to
+    /// [`Self::learn`].
     pub fn question(&self) -> Option<String> {
         let missing: HashSet<u32> = self
             .columns
@@ -53,10 +53,10 @@ impl Description {
         (!missing.is_empty()).then(|| catalog::query(&missing, self.server_version))
     }
 
-    /// Takes in the answer: rows of text.
+    /// Learns from the answer to [`Self::question`]: rows of text.
     ///
     /// # Errors
-    /// When it is not an answer.
+    /// When it is no such answer.
     pub fn learn(&mut self, rows: Vec<Vec<Option<String>>>) -> Result<()> {
         let rows: Option<Vec<_>> = rows.into_iter().map(|row| row.try_into().ok()).collect();
         match rows.is_some_and(|rows| self.catalog.learn(&rows)) {
@@ -75,13 +75,13 @@ impl Description {
         self.columns.iter().map(column).collect()
     }
 
-    /// Whether some of the columns are made text, in which there may be floats: the session's
-    /// `extra_float_digits` says how many digits they have.
+    /// Whether some columns are converted to text, which may contain floats. Then
+    /// `extra_float_digits` decides on their digits.
     pub fn has_text(&self, options: &TypeOptions) -> bool {
         has_text(&self.columns(options))
     }
 
-    /// The COPY that makes these columns of a statement: some have to be made text.
+    /// The COPY of a statement. Some columns are converted to text.
     pub fn copy_statement(&self, statement: &str, options: &TypeOptions) -> String {
         let columns = self.columns(options);
         if !has_text(&columns) {
@@ -89,10 +89,13 @@ impl Description {
         }
         let casts = columns.iter().enumerate().map(|(i, column)| match column.format() {
             Format::Binary => format!("c{i}"),
-            // The type's output function: a cast may write other text. A composite of NULLs is not
-            // NULL itself.
+            // Uses the type's output function, since a cast may give another text. A composite of
+            // NULLs is not NULL itself.
             Format::Text => {
-                format!("CASE WHEN c{i} IS NOT DISTINCT FROM NULL THEN NULL ELSE pg_catalog.format('%s', c{i}) END")
+                format!(
+                    "CASE WHEN c{i} IS NOT DISTINCT FROM NULL THEN NULL \
+                     ELSE pg_catalog.format('%s', c{i}) END"
+                )
             }
         });
         let casts = casts.collect::<Vec<_>>().join(", ");
@@ -103,21 +106,21 @@ impl Description {
     }
 }
 
-/// Takes in a COPY's data, however it is cut.
+/// Parses the data of a COPY. The data may be cut anywhere.
 #[derive(Debug)]
 pub struct CopyReader {
     columns: Vec<Column>,
     builder: BatchBuilder,
     options: Options,
     rows_before: u64,
-    /// The beginning of a row, or of the header, whose rest is still to come.
+    /// The beginning of a row or of the header.
     rest: Vec<u8>,
     in_rows: bool,
     ended: bool,
 }
 
 impl CopyReader {
-    /// A reader of what [`Description::copy_statement`] makes.
+    /// Parses the data of [`Description::copy_statement`].
     ///
     /// # Errors
     /// When a column is of a type that can't be built.
@@ -142,11 +145,11 @@ impl CopyReader {
         self.builder.schema()
     }
 
-    /// Takes in data, and hands full batches to `full`.
+    /// Parses the next data, and passes full batches to `full`.
     ///
     /// # Errors
-    /// When a value has no place in its column, or the data is not a COPY's.
-    pub fn feed(&mut self, data: &[u8], full: &mut dyn FnMut(BuiltBatch)) -> Result<()> {
+    /// When a value does not fit its column, or the data is not a COPY's.
+    pub fn push(&mut self, data: &[u8], full: &mut dyn FnMut(BuiltBatch)) -> Result<()> {
         if self.rest.is_empty() {
             let used = self.consume(data, full)?;
             self.rest.extend_from_slice(&data[used..]);
@@ -164,7 +167,7 @@ impl CopyReader {
                 self.options.row_bytes_max
             );
             let error = Error::new(ErrorKind::Limit, what).with_sqlstate(LIMIT_EXCEEDED);
-            return Err(error.hint("raise row_bytes_max"));
+            return Err(error.with_hint("raise row_bytes_max"));
         }
         Ok(())
     }
@@ -172,7 +175,7 @@ impl CopyReader {
     /// The last rows, after all data.
     ///
     /// # Errors
-    /// When the data has ended too soon.
+    /// When the data ended too soon.
     pub fn finish(mut self) -> Result<BuiltBatch> {
         if !self.ended || !self.rest.is_empty() {
             return Err(Error::new(ErrorKind::Protocol, "the data of the COPY ended too soon"));
@@ -184,7 +187,7 @@ impl CopyReader {
         self.rows_before + self.builder.rows() as u64 + 1
     }
 
-    /// Uses whole rows, and says how many bytes they have.
+    /// Parses the complete rows, and returns their number of bytes.
     fn consume(&mut self, data: &[u8], full: &mut dyn FnMut(BuiltBatch)) -> Result<usize> {
         let mut used = 0;
         if !self.in_rows {
@@ -212,7 +215,8 @@ impl CopyReader {
                 return Err(Error::new(ErrorKind::Protocol, what));
             }
             let rows = self.builder.rows();
-            // Adding up all columns takes its time: only now and then, and when the row is large.
+            // Adding up all columns takes time, so the size is checked now and then, and after a
+            // large row.
             let is_due = rows.is_multiple_of(64) || bytes >= self.options.batch_bytes / 64;
             if rows >= self.options.batch_rows
                 || is_due && self.builder.bytes() >= self.options.batch_bytes
@@ -225,7 +229,7 @@ impl CopyReader {
     }
 }
 
-/// The length of a COPY's header, once it is all there.
+/// The length of a COPY's header; None if it is incomplete.
 fn header_bytes(data: &[u8]) -> Result<Option<usize>> {
     let refused = || Error::new(ErrorKind::Protocol, "this is not the data of a COPY in binary");
     if !data.iter().zip(SIGNATURE).all(|(found, expected)| found == expected) {
@@ -233,15 +237,15 @@ fn header_bytes(data: &[u8]) -> Result<Option<usize>> {
     }
     let Some(header) = data.first_chunk::<HEADER_BYTES>() else { return Ok(None) };
     let extension = u32::from_be_bytes([header[15], header[16], header[17], header[18]]) as usize;
-    // No extension is defined, and a large one would only be waited for.
+    // No extension is defined, so a large one is refused instead of waited for.
     if extension > 1 << 16 || header[11..15] != [0; 4] {
         return Err(refused());
     }
     Ok((data.len() >= HEADER_BYTES + extension).then_some(HEADER_BYTES + extension))
 }
 
-/// The length of the row that the data begins with, or of the trailer, once it is all there. What
-/// is not a row has no length that makes sense; [`push_row`] then says so.
+/// The length of the first row, or of the trailer; None if it is incomplete. For other data the
+/// length is arbitrary, and [`push_row`] refuses it.
 fn row_bytes(data: &[u8], columns: usize) -> Option<usize> {
     let count = i16::from_be_bytes(*data.first_chunk()?);
     if usize::try_from(count) != Ok(columns) {

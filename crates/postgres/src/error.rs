@@ -1,6 +1,8 @@
+//! Why something failed.
+
 use std::fmt;
 
-use crate::line::is_silence;
+use crate::net::is_read_timeout;
 
 /// What kind of thing went wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,17 +14,18 @@ pub enum ErrorKind {
     Authentication,
     /// The server refused or ended a statement: [`Error::sqlstate`] says why.
     Server,
-    /// A value has no place in its column.
+    /// A value does not fit its column.
     Value,
     /// Something is larger than a limit.
     Limit,
-    /// The server sent what it may not send.
+    /// The server broke the protocol.
     Protocol,
-    /// The call can't be done: a bad connection string or option.
+    /// The call is wrong: a malformed connection string, a bad option.
     Usage,
 }
 
-/// Why something failed: a kind, one sentence, and what to do about it.
+/// Why something failed: a kind, one sentence, its cause, and what the user can do. Displayed as
+/// `message: cause (hint)`.
 #[derive(Debug)]
 pub struct Error(Box<Inner>);
 
@@ -46,12 +49,12 @@ impl Error {
         }))
     }
 
-    /// The error of a caller who does not wait any longer.
-    pub fn gave_up(why: &str) -> Self {
+    /// The error of a caller who ends a wait.
+    pub fn wait_ended(why: &str) -> Self {
         Self::new(ErrorKind::Connection, why)
     }
 
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.0.hint = hint.into();
         self
     }
@@ -61,7 +64,7 @@ impl Error {
         self
     }
 
-    pub(crate) fn cause(
+    pub(crate) fn with_cause(
         mut self,
         cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,
     ) -> Self {
@@ -69,9 +72,9 @@ impl Error {
         self
     }
 
-    /// Whether the server was silent for as long as `read_timeout`.
-    pub fn is_silence(&self) -> bool {
-        self.0.cause.as_deref().is_some_and(|cause| is_silence(cause))
+    /// Whether the server was silent for `read_timeout`.
+    pub fn is_read_timeout(&self) -> bool {
+        self.0.cause.as_deref().is_some_and(|cause| is_read_timeout(cause))
     }
 
     /// What kind of thing went wrong.
@@ -79,31 +82,44 @@ impl Error {
         self.0.kind
     }
 
-    /// The sentence, with its cause.
-    pub fn message(&self) -> String {
+    /// The sentence, without cause and hint.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The sentence with its cause, to become part of another.
+    pub(crate) fn message_and_cause(&self) -> String {
         match &self.0.cause {
             Some(cause) => format!("{}: {cause}", self.0.message),
             None => self.0.message.clone(),
         }
     }
 
-    /// What the user can do; empty if there is nothing to say.
-    pub fn help(&self) -> &str {
-        &self.0.hint
+    /// What the user can do.
+    pub fn hint(&self) -> Option<&str> {
+        Some(self.0.hint.as_str()).filter(|hint| !hint.is_empty())
     }
 
-    /// The SQLSTATE that the server gave, or that it would give; or nothing.
-    pub fn sqlstate(&self) -> &str {
-        &self.0.sqlstate
+    /// The SQLSTATE that the server gave, or would give.
+    pub fn sqlstate(&self) -> Option<&str> {
+        Some(self.0.sqlstate.as_str()).filter(|sqlstate| !sqlstate.is_empty())
+    }
+
+    /// The cause, for an error that replaces this one.
+    pub fn into_cause(self) -> Option<Box<dyn std::error::Error + Send + Sync>> {
+        self.0.cause
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message())?;
-        match self.0.hint.as_str() {
-            "" => Ok(()),
-            hint => write!(f, " ({hint})"),
+        f.write_str(&self.0.message)?;
+        if let Some(cause) = &self.0.cause {
+            write!(f, ": {cause}")?;
+        }
+        match self.hint() {
+            Some(hint) => write!(f, " ({hint})"),
+            None => Ok(()),
         }
     }
 }
@@ -114,9 +130,9 @@ impl std::error::Error for Error {
     }
 }
 
-/// `numeric_value_out_of_range`: a value that a column does not have.
+/// SQLSTATE `numeric_value_out_of_range`: a value that does not fit its column.
 pub(crate) const OUT_OF_RANGE: &str = "22003";
-/// `program_limit_exceeded`.
+/// SQLSTATE `program_limit_exceeded`.
 pub(crate) const LIMIT_EXCEEDED: &str = "54000";
 
 /// A result of this crate.

@@ -1,11 +1,11 @@
-//! Which extension this client understands: one whose version has the same first two numbers.
+//! Which versions of the extension this client understands: those with the same first two numbers.
 
-/// How the answer of `pg_catalog.dray_load()` begins where the library is this client's; the rest
-/// is a version's third number.
+/// The beginning of the answer of `pg_catalog.dray_load()` if the library's version is understood;
+/// the rest is the version's third number.
 pub(crate) const OWN_LIBRARY: &str =
     concat!("dray ", env!("CARGO_PKG_VERSION_MAJOR"), ".", env!("CARGO_PKG_VERSION_MINOR"), ".");
 
-/// Why an extension whose library gave this answer can't be used, if so, and what to do about it.
+/// Why a library that gave this answer can't be used, and what to do about it; None if it can.
 pub fn other_library(answer: &str) -> Option<String> {
     if answer.starts_with(OWN_LIBRARY) {
         return None;

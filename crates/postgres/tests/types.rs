@@ -1,4 +1,4 @@
-//! Types that a database defines itself, on a real server.
+//! User-defined types, on a real server.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by them")]
 
@@ -17,11 +17,11 @@ fn open(server: &Server) -> Session<Socket> {
     Session::new(logged_in.socket, 15, &logged_in.parameters)
 }
 
-/// The type of the only column of a statement's result, and the name that its metadata have.
+/// The type of the only column of a statement's result, and the type name in its metadata.
 fn column(session: &mut Session<Socket>, statement: &str) -> (Type, String) {
-    let mut patience = || Ok(());
-    let schema = session.start(statement, &[], &Options::default(), &mut patience).unwrap();
-    while session.next_batch(None, &mut patience).unwrap().is_some() {}
+    let mut check = || Ok(());
+    let schema = session.start(statement, &[], &Options::default(), &mut check).unwrap();
+    while session.next_batch(None, &mut check).unwrap().is_some() {}
     let field = &schema.fields[0];
     let name = field.metadata.first().map(|(_, name)| name.clone()).unwrap_or_default();
     (field.data_type.clone(), name)
@@ -38,7 +38,10 @@ fn attributes(data_type: &Type) -> Vec<&str> {
 fn names_have_their_schemas() {
     let server = Server::start(&[], None);
     server.sql("CREATE TYPE mood AS ENUM ('ok')");
-    server.sql("CREATE SCHEMA \"a b\"; CREATE TYPE \"a b\".mood AS ENUM ('ok'); CREATE TYPE hosts AS (host inet)");
+    server.sql(
+        "CREATE SCHEMA \"a b\"; CREATE TYPE \"a b\".mood AS ENUM ('ok'); \
+         CREATE TYPE hosts AS (host inet)",
+    );
     server.sql("CREATE DOMAIN host AS inet");
     let mut session = open(&server);
     for (statement, name) in [
@@ -88,13 +91,13 @@ fn attributes_change_between_statements() {
 fn errors_point_into_the_statement() {
     let server = Server::start(&[], None);
     let mut session = open(&server);
-    let mut patience = || Ok(());
+    let mut check = || Ok(());
     for statement in ["SELECT nothing", "SELECT 1,\n  nothing"] {
-        let error = session.start(statement, &[], &Options::default(), &mut patience).unwrap_err();
+        let error = session.start(statement, &[], &Options::default(), &mut check).unwrap_err();
         let place = if statement.contains('\n') { "line 2, column 3" } else { "column 8" };
         assert!(error.message().ends_with(place), "{error}");
     }
-    let error = session.start("SELECT '\0'", &[], &Options::default(), &mut patience).unwrap_err();
+    let error = session.start("SELECT '\0'", &[], &Options::default(), &mut check).unwrap_err();
     assert!(error.message().contains("NUL"), "{error}");
     assert_eq!(column(&mut session, "SELECT 1").0, Type::Int32);
 }

@@ -19,8 +19,8 @@ use tokio::time::{Instant, Sleep, sleep};
 use crate::tcp::Presence;
 
 /// Keepalive: the idle time before the first probe, the time between probes, and the number of
-/// unanswered probes. As in the client (crates/postgres/src/line.rs), a vanished peer is detected
-/// within about a minute.
+/// unanswered probes. As in the client (crates/postgres/src/net/tcp.rs), a vanished peer is
+/// detected within about a minute.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEPALIVE_COUNT: u32 = 3;

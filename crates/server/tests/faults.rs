@@ -85,7 +85,7 @@ fn tokens() {
     for wrong in [None, Some("open sesam"), Some("open sesame!"), Some("")] {
         let error = connect(wrong).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Authentication, "{error}");
-        assert!(error.help().unwrap().contains("DRAY_TOKEN"), "{error}");
+        assert!(error.hint().unwrap().contains("DRAY_TOKEN"), "{error}");
     }
     assert!(connect(Some("open sesame")).is_ok());
     assert_eq!(server.count("connections_refused_total"), 4.0);

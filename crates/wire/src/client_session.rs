@@ -344,8 +344,8 @@ impl ClientSession {
                     != (self.rows, self.chunks, self.digest)
                 {
                     let what = format!(
-                        "the result is incomplete: {} rows in {} chunks arrived, the server sent {} \
-                         in {}",
+                        "the result is incomplete: {} rows in {} chunks arrived, the server sent \
+                         {} in {}",
                         self.rows, self.chunks, finished.rows, finished.chunks
                     );
                     return Err(ProtocolError::new(Refusal::Finished, what));

@@ -1,8 +1,8 @@
 //! A column to which datums are appended: the path of all ordinary values.
 //!
-//! [`dray_format::ColumnBuilder`] checks the type and the space of each value. A column here reads one
-//! kind of datum only, and space is reserved for many rows and all columns at once, so appending is
-//! a store. Other values are serialized and go through dray-pgtypes.
+//! [`dray_format::ColumnBuilder`] checks the type and the space of each value. A column here reads
+//! one kind of datum only, and space is reserved for many rows and all columns at once, so
+//! appending is a store. Other values are serialized and go through dray-pgtypes.
 
 use bytes::Bytes;
 use dray_format::{Bitmap, COUNT_MAX, Column, Values};

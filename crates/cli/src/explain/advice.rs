@@ -11,7 +11,7 @@
 use std::time::Duration;
 
 use arrow::datatypes::{DataType, FieldRef, Schema};
-use dray_client::{CompressionChoice, RouteKind, Stats};
+use dray_client::{CompressionChoice, PathKind, Stats};
 
 use crate::number::{bytes, percent};
 
@@ -27,7 +27,7 @@ pub(super) fn advice(schema: &Schema, stats: &Stats, asked: CompressionChoice) -
     if stats.total < SHORT {
         return "the result is small: keep the connection open between queries".to_owned();
     }
-    if stats.route.kind == RouteKind::Rows {
+    if stats.path.kind == PathKind::Rows {
         return rows_advice(schema, stats);
     }
     let server = stats.server.unwrap_or_default();

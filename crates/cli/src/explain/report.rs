@@ -6,7 +6,7 @@ use std::time::Duration;
 use arrow::datatypes::SchemaRef;
 use console::Alignment::{Left, Right};
 use console::measure_text_width;
-use dray_client::{ColumnProfile, CompressionChoice, Estimate, Known, PriceSet, RouteKind, Stats};
+use dray_client::{ColumnProfile, CompressionChoice, Estimate, Known, PathKind, PriceSet, Stats};
 use serde_json::{Map, Value, json};
 
 use super::advice::advice;
@@ -50,12 +50,12 @@ pub(super) fn estimate(estimate: Estimate) -> String {
 
 /// The path by which the result came, and the reason.
 fn path(stats: &Stats) -> String {
-    let what = match stats.route.kind {
-        RouteKind::Server => "chunks from a Dray server",
-        RouteKind::Extension => "chunks from PostgreSQL's extension",
-        RouteKind::Rows => "rows from PostgreSQL",
+    let what = match stats.path.kind {
+        PathKind::Server => "chunks from a Dray server",
+        PathKind::Extension => "chunks from PostgreSQL's extension",
+        PathKind::Rows => "rows from PostgreSQL",
     };
-    match stats.route.reason.as_str() {
+    match stats.path.reason.as_str() {
         "" => what.to_owned(),
         reason => format!("{what}: {reason}"),
     }
@@ -288,8 +288,8 @@ impl Report {
             return Value::Object(report);
         }
         let stats = &self.stats;
-        put("path", json!(stats.route.kind.to_string()));
-        put("path_reason", json!(stats.route.reason));
+        put("path", json!(stats.path.kind.to_string()));
+        put("path_reason", json!(stats.path.reason));
         put("rows", json!(stats.rows));
         put("chunks", json!(stats.chunks));
         put("wire_bytes", json!(stats.wire_bytes));

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-use dray_client::{ConnectOptions, Connection, ErrorKind, QueryOptions, Wish};
+use dray_client::{ConnectOptions, Connection, ErrorKind, QueryOptions, Verdict};
 
 use super::*;
 
@@ -27,8 +27,8 @@ fn run_for(
 ) -> Result<usize, dray_client::Error> {
     let deadline = Instant::now() + patience;
     let watch = Box::new(move |_: &dray_client::Progress| match Instant::now() < deadline {
-        true => Wish::Continue,
-        false => Wish::Cancel,
+        true => Verdict::Continue,
+        false => Verdict::Cancel,
     });
     let mut results =
         Connection::query_with(&mut *connection, sql, &QueryOptions::default(), Some(watch))?;

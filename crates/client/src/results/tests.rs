@@ -1,19 +1,20 @@
-//! Results over a link that says what it is told to.
+//! Results of a source that follows a script.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use arrow::array::{AsArray, Int64Array};
 use arrow::datatypes::Int64Type;
-use bytes::Bytes;
-use dray_format::arrow::{batch_from_arrow, schema_from_arrow};
-use dray_format::{Checksum, ChunkKind, Compression, HEADER_BYTES, Header, Limits, write};
-use dray_wire::{ErrorKind as WireKind, Progress as WireProgress, ServerError};
+use dray_format::Limits;
+use dray_wire::{CompressionChoice, ErrorKind as WireKind, Estimate, Finished, ServerError};
 
 use super::*;
-use crate::link::{Link, Wanted};
+use crate::source::Source;
+use crate::stats::TransferPath;
+use crate::watch::CancelCheck;
 
-/// What has become of the link.
+/// What happened to the source.
 #[derive(Debug, Default)]
 struct Seen {
     asked: usize,
@@ -22,10 +23,10 @@ struct Seen {
     broken: bool,
 }
 
-/// Gives its answers one after the other.
+/// Yields its events one after the other.
 #[derive(Debug)]
 struct Script {
-    answers: VecDeque<Result<Received>>,
+    events: VecDeque<Result<Event>>,
     seen: Arc<Mutex<Seen>>,
 }
 
@@ -35,7 +36,7 @@ impl Script {
     }
 }
 
-impl Link for Script {
+impl Source for Script {
     fn server(&self) -> &str {
         "script"
     }
@@ -58,66 +59,59 @@ impl Link for Script {
         self.seen().broken = true;
     }
 
-    fn route(&self) -> Route {
-        Route::default()
+    fn path(&self) -> TransferPath {
+        TransferPath::default()
     }
 
-    fn send_query(&mut self, _: &str, _: &QueryOptions, wanted: Wanted<'_>) -> Result<()> {
+    fn start(&mut self, _: &str, _: &QueryOptions, cancel: CancelCheck<'_>) -> Result<()> {
         let mut seen = self.seen();
         if seen.broken {
             return Err(Error::usage("the connection is broken; connect again"));
         }
         seen.asked += 1;
         seen.running = true;
-        wanted();
+        cancel();
         Ok(())
     }
 
-    fn receive(&mut self, _: &mut Arena, wanted: Wanted<'_>) -> Result<Received> {
-        wanted();
-        let answer = self
-            .answers
-            .pop_front()
-            .expect("nothing more is asked of a link whose result has ended");
+    fn next(&mut self, _: &mut Sink<'_>, cancel: CancelCheck<'_>) -> Result<Event> {
+        cancel();
+        let event =
+            self.events.pop_front().expect("nothing is asked of a source whose result has ended");
         let mut seen = self.seen();
-        match &answer {
-            Ok(
-                Received::Event(ServerEvent::Finished(_) | ServerEvent::Error(_)) | Received::End,
-            ) => {
-                seen.running = false;
-            }
+        match &event {
+            Ok(Event::Finished { .. }) => seen.running = false,
             Err(error) if error.kind() == ErrorKind::Connection => seen.broken = true,
+            Err(error) if error.kind() == ErrorKind::Execution => seen.running = false,
             _ => {}
         }
         drop(seen);
-        answer
+        event
     }
 
-    fn stop(&mut self, _: &mut Arena, _: Wanted<'_>) {
+    fn stop(&mut self, _: CancelCheck<'_>) {
         let mut seen = self.seen();
         seen.stopped += 1;
         seen.running = false;
     }
 }
 
-/// A connection whose server gives these answers after the beginning of a result, and what becomes
-/// of it.
-fn connection(answers: Vec<Result<Received>>) -> (Connection, Arc<Mutex<Seen>>) {
+/// A connection whose source yields these events after the start of a result, and what happens to
+/// it.
+fn connection(events: Vec<Result<Event>>) -> (Connection, Arc<Mutex<Seen>>) {
     let seen = Arc::new(Mutex::new(Seen::default()));
-    let answers = std::iter::once(Ok(started())).chain(answers).collect();
-    (Connection::over(Box::new(Script { answers, seen: seen.clone() })), seen)
+    let events = std::iter::once(Ok(started())).chain(events).collect();
+    (Connection::over(Box::new(Script { events, seen: seen.clone() })), seen)
 }
 
-fn started() -> Received {
-    Received::Event(ServerEvent::Started(Started {
-        statement: 1,
-        query: 0,
-        schema: Arc::new(schema_from_arrow(&rows(0..1).schema()).unwrap()),
+fn started() -> Event {
+    Event::Started(Start {
+        schema: rows(0..1).schema(),
         estimate: Estimate::default(),
         compression: CompressionChoice::None,
         checksums: true,
-        plan_ns: 7,
-    }))
+        plan: Duration::from_nanos(7),
+    })
 }
 
 fn rows(numbers: std::ops::Range<i64>) -> RecordBatch {
@@ -129,36 +123,25 @@ fn rows(numbers: std::ops::Range<i64>) -> RecordBatch {
     .unwrap()
 }
 
-/// Some rows that have arrived, said to be of 8 bytes each.
-fn arrived(numbers: std::ops::Range<i64>) -> Result<Received> {
+/// Rows of 8 bytes each.
+fn arrived(numbers: std::ops::Range<i64>) -> Result<Event> {
     let decoded_bytes = 8 * (numbers.end - numbers.start) as u64;
-    Ok(Received::Batch {
+    Ok(Event::Batch(Batch {
         batch: rows(numbers),
         wire_bytes: decoded_bytes + 64,
         decoded_bytes,
+        arrived: Instant::now(),
+        receive: Duration::ZERO,
+        parse: Duration::ZERO,
         decode: Duration::ZERO,
-    })
+    }))
 }
 
-/// The same as a chunk.
-fn chunk(numbers: std::ops::Range<i64>) -> (Header, Vec<u8>, Bytes) {
-    let batch = rows(numbers);
-    let schema = schema_from_arrow(&batch.schema()).unwrap();
-    let batch = batch_from_arrow(&batch).unwrap();
-    let bytes = write(&schema, &[batch], Compression::None, Checksum::Crc32c, ChunkKind::Regular)
-        .unwrap()
-        .to_bytes(0);
-    let (raw, rest) = bytes.split_first_chunk::<HEADER_BYTES>().unwrap();
-    let header = Header::decode(raw, &Limits::default()).unwrap();
-    let (descriptors, body) = rest.split_at(header.descriptor_bytes_padded() as usize);
-    (header, descriptors.to_vec(), Bytes::copy_from_slice(body))
+fn finished() -> Result<Event> {
+    Ok(Event::Finished { server: Some(Finished::default()) })
 }
 
-fn finished() -> Result<Received> {
-    Ok(Received::Event(ServerEvent::Finished(Finished::default())))
-}
-
-fn broke() -> Result<Received> {
+fn broke() -> Result<Event> {
     Err(Error::new(ErrorKind::Connection, "the connection to the server broke"))
 }
 
@@ -176,9 +159,9 @@ fn kind<T: std::fmt::Debug>(result: Result<T>) -> ErrorKind {
 
 #[test]
 fn batches_are_joined_to_the_rows_that_were_asked_for() {
-    let answers =
+    let events =
         vec![arrived(0..10), arrived(10..20), arrived(20..30), arrived(30..31), finished()];
-    let (mut connection, seen) = connection(answers);
+    let (mut connection, seen) = connection(events);
     let mut results = connection.query("SELECT", &options(15)).unwrap();
     let batches = results.read_all().unwrap();
     assert_eq!(batches.iter().map(RecordBatch::num_rows).collect::<Vec<_>>(), [20, 11]);
@@ -226,31 +209,15 @@ fn a_batch_ends_before_its_bytes_are_too_many() {
 }
 
 #[test]
-fn a_chunk_is_verified_and_decoded() {
-    let (header, descriptors, body) = chunk(0..100);
-    let (mut connection, _) = connection(vec![
-        Ok(Received::Chunk { header, descriptors, body, tables: Arc::default() }),
-        finished(),
-    ]);
-    let batches = connection.query("SELECT", &options(1)).unwrap().read_all().unwrap();
-    assert_eq!(batches.iter().flat_map(numbers).collect::<Vec<_>>(), (0..100).collect::<Vec<_>>());
-}
-
-#[test]
-fn a_damaged_chunk_ends_the_connection() {
-    let (header, descriptors, body) = chunk(0..100);
-    let mut damaged = body.to_vec();
-    damaged[17] ^= 1;
-    let chunk =
-        Received::Chunk { header, descriptors, body: damaged.into(), tables: Arc::default() };
-    let (mut connection, seen) = connection(vec![arrived(0..10), Ok(chunk)]);
+fn an_error_hands_out_no_earlier_batch() {
+    let damaged = Err(Error::new(ErrorKind::Protocol, "a damaged chunk"));
+    let (mut connection, seen) = connection(vec![arrived(0..10), damaged]);
     let mut results = connection.query("SELECT", &options(1000)).unwrap();
-    // What came before it is not handed out either.
     assert_eq!(kind(results.next_batch()), ErrorKind::Protocol);
     assert_eq!(kind(results.next_batch()), ErrorKind::Usage);
     drop(results);
-    let seen = seen.lock().unwrap();
-    assert!(seen.broken && seen.stopped == 0);
+    // The source has not ended the statement itself.
+    assert_eq!(seen.lock().unwrap().stopped, 1);
 }
 
 #[test]
@@ -262,9 +229,8 @@ fn no_batch_comes_after_an_error() {
         message: "division by zero".to_owned(),
         hint: String::new(),
     };
-    let answers =
-        vec![arrived(0..10), arrived(10..15), Ok(Received::Event(ServerEvent::Error(error)))];
-    let (mut connection, seen) = connection(answers);
+    let events = vec![arrived(0..10), arrived(10..15), Err(error.into())];
+    let (mut connection, seen) = connection(events);
     let mut results = connection.query("SELECT", &options(10)).unwrap();
     assert_eq!(results.next_batch().unwrap().unwrap().num_rows(), 10);
     let error = results.next_batch().unwrap_err();
@@ -318,18 +284,13 @@ fn a_cancel_in_the_middle_is_the_end() {
 #[test]
 fn a_watch_that_has_seen_enough_cancels() {
     for looks in 1..6 {
-        let progress = WireProgress { statement: 1, rows_read: 5, rows_sent: 0 };
-        let answers = vec![
-            arrived(0..10),
-            Ok(Received::Event(ServerEvent::Progress(progress))),
-            arrived(10..20),
-            finished(),
-        ];
-        let (mut connection, seen) = connection(answers);
+        let events =
+            vec![arrived(0..10), Ok(Event::Progress { rows_read: 5 }), arrived(10..20), finished()];
+        let (mut connection, seen) = connection(events);
         let mut left = looks;
         let watch = Box::new(move |_: &Progress| {
             left -= 1;
-            if left > 0 { Wish::Continue } else { Wish::Cancel }
+            if left > 0 { Verdict::Continue } else { Verdict::Cancel }
         });
         let read = Connection::query_with(&mut connection, "SELECT", &options(1000), Some(watch))
             .and_then(|mut results| results.next_batch());
@@ -340,8 +301,8 @@ fn a_watch_that_has_seen_enough_cancels() {
 }
 
 #[test]
-fn answers_out_of_turn_end_the_connection() {
-    // A second beginning.
+fn events_out_of_turn_end_the_connection() {
+    // A second start.
     let (mut connection, seen) = connection(vec![arrived(0..10), Ok(started())]);
     let mut results = connection.query("SELECT", &options(1000)).unwrap();
     assert_eq!(kind(results.next_batch()), ErrorKind::Protocol);
@@ -349,7 +310,7 @@ fn answers_out_of_turn_end_the_connection() {
     assert!(seen.lock().unwrap().broken && !connection.is_usable());
     // None.
     let seen = Arc::new(Mutex::new(Seen::default()));
-    let script = Script { answers: [arrived(0..10)].into(), seen: seen.clone() };
+    let script = Script { events: [arrived(0..10)].into(), seen: seen.clone() };
     let mut connection = Connection::over(Box::new(script));
     assert_eq!(kind(connection.query("SELECT", &options(1))), ErrorKind::Protocol);
     assert!(seen.lock().unwrap().broken);

@@ -1,5 +1,4 @@
-//! A proxy between a client and a server that does one thing wrong to what goes through, as a seed
-//! says.
+//! A proxy between a client and a server that makes one seeded fault.
 //!
 //! ```text
 //!   client ──▶ listener ──▶ up:   Mangler ──▶ server
@@ -7,9 +6,9 @@
 //!     └──────── down: Mangler ◀──────────────────┘
 //! ```
 //!
-//! A fault concerns a run of bytes or of whole frames in one direction of one connection. What went
-//! through is kept, as it came and as it left, so that a test can tell whether the fault could be
-//! seen at all.
+//! A fault changes a run of bytes or of whole frames in one direction of one connection. The proxy
+//! records the bytes that came and that left, so that a test can tell whether the fault was visible
+//! at all.
 
 #![allow(
     dead_code,
@@ -24,12 +23,12 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// Random numbers by xorshift64*: the same from the same seed.
+/// Random numbers by xorshift64*, the same for the same seed.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
 impl Random {
-    /// Seeds that are near each other give numbers that are not.
+    /// Similar seeds give different numbers.
     pub fn new(seed: u64) -> Self {
         let mut mixed = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -44,7 +43,7 @@ impl Random {
         self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
     }
 
-    /// Less than `end`, which is not 0.
+    /// A number below `end`, which is not 0.
     pub fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
@@ -61,7 +60,7 @@ pub enum Direction {
     Down,
 }
 
-/// How frames are told apart.
+/// How frames are delimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
     /// A length of four bytes, and four more, before the payload (spec/protocol.md).
@@ -74,37 +73,37 @@ pub enum Framing {
 pub enum How {
     /// Inverts a bit of the first byte.
     Flip(u8),
-    /// Closes the connection where the run begins.
+    /// Closes the connection before the run.
     Cut,
-    /// Closes it in the middle of the run.
+    /// Closes the connection in the middle of the run.
     CutWithin,
     Drop,
     Double,
-    /// Exchanges the run with one of the same length that follows.
+    /// Swaps the run with the one of the same length that follows.
     Swap,
-    /// Puts random bytes in its place.
+    /// Replaces the run by random bytes.
     Replace(u64),
     Delay(Duration),
-    /// Sends each byte by itself.
+    /// Sends each byte in its own write.
     Trickle,
-    /// Lets nothing through any more, and closes nothing.
+    /// Lets nothing through from here on, and closes nothing.
     Stall,
 }
 
-/// What goes wrong with a run of bytes, or of frames.
+/// What goes wrong with a run of bytes or frames.
 #[derive(Debug, Clone, Copy)]
 pub struct Fault {
     pub direction: Direction,
     /// Whether runs are of frames.
     pub frames: bool,
-    /// What comes before the run.
+    /// The units before the run.
     pub at: u64,
     /// The length of the run.
     pub count: u64,
     pub how: How,
 }
 
-/// One direction of a connection, as it came and as it left.
+/// The bytes of one direction that came and that left.
 #[derive(Debug, Default, Clone)]
 pub struct Flow {
     pub came: Vec<u8>,
@@ -128,7 +127,7 @@ pub struct Proxy {
 struct Shared {
     upstream: SocketAddr,
     framing: Framing,
-    /// For a connection, once so many others have been made.
+    /// The fault for a connection, after this many others.
     fault: Mutex<Option<(usize, Fault)>>,
     /// The connections since [`Proxy::set`].
     records: Mutex<Vec<Arc<Mutex<Record>>>>,
@@ -160,19 +159,19 @@ impl Proxy {
         Self { address, shared, thread: Some(thread) }
     }
 
-    /// The next connection meets this fault, and those after it none.
+    /// The next connection has this fault, and those after it none.
     pub fn set(&self, fault: Option<Fault>) {
         self.set_after(0, fault);
     }
 
-    /// After so many connections without a fault one meets this.
+    /// After this many connections without a fault, one has this.
     pub fn set_after(&self, connections: usize, fault: Option<Fault>) {
         *self.shared.fault.lock().unwrap() = fault.map(|fault| (connections, fault));
         self.shared.records.lock().unwrap().clear();
     }
 
-    /// What went through since [`Self::set`], once all connections have ended, which their clients
-    /// have left.
+    /// The records since [`Self::set`], once all connections have ended. The clients must have
+    /// left.
     pub fn records(&self) -> Vec<Record> {
         for pump in std::mem::take(&mut *self.shared.pumps.lock().unwrap()) {
             pump.join().unwrap();
@@ -194,7 +193,7 @@ impl Drop for Proxy {
 
 impl Shared {
     fn serve(&self, client: TcpStream) {
-        // The server may be full or gone: the client then sees its connection closed.
+        // The server may be full or gone. The client then sees a closed connection.
         let Ok(server) = TcpStream::connect(self.upstream) else { return };
         let record = Arc::new(Mutex::new(Record::default()));
         let made = {
@@ -223,7 +222,7 @@ impl Shared {
                     flow.left.extend_from_slice(left);
                 });
                 match ended {
-                    // The other direction may have something to say yet.
+                    // The other direction may still have bytes.
                     Ok(End::Closed) => {
                         let _ = to.shutdown(Shutdown::Write);
                     }
@@ -242,7 +241,7 @@ enum End {
     Cut,
 }
 
-/// What is to be done next with one direction.
+/// What to do next with one direction.
 #[derive(Debug, PartialEq, Eq)]
 enum Act {
     Send(Vec<u8>),
@@ -286,14 +285,13 @@ fn pump(
     }
 }
 
-/// Finds the run of a fault in a stream, and does to it what is to be done.
+/// Finds the run of a fault in a stream, and changes it.
 struct Mangler {
     framing: Framing,
     fault: Option<Fault>,
-    /// Units that have ended.
+    /// The units that have ended.
     units: u64,
-    /// What is known of the frame that has begun: its head, and how many of its bytes are to come
-    /// after that.
+    /// The current frame: its head, and the number of its bytes still to come.
     head: Vec<u8>,
     frame_left: Option<usize>,
     untagged: bool,
@@ -340,7 +338,7 @@ impl Mangler {
         acts.retain(|act| !matches!(act, Act::Send(bytes) if bytes.is_empty()));
     }
 
-    /// How many of these bytes belong to the unit that has begun, and whether they end it.
+    /// The number of these bytes that belong to the current unit, and whether they end it.
     fn advance(&mut self, bytes: &[u8], frames: bool) -> (usize, bool) {
         if !frames {
             return (1, true);
@@ -376,7 +374,7 @@ impl Mangler {
         (count + more, left == more)
     }
 
-    /// The run is there, or as much of it as comes.
+    /// Acts on the run, or on as much of it as has come.
     fn finish(&mut self, acts: &mut Vec<Act>) {
         let Some(fault) = self.fault.take() else { return };
         let (mut run, following) =
@@ -424,7 +422,7 @@ pub fn frames(bytes: &[u8], framing: Framing, direction: Direction) -> Vec<Vec<u
     frames
 }
 
-/// A fault for a connection through which so much goes without one.
+/// A random fault for a connection that has this record without one.
 pub fn fault(random: &mut Random, clean: &Record, framing: Framing) -> Fault {
     let direction = random.of(&[Direction::Up, Direction::Down, Direction::Down]);
     let flow = if direction == Direction::Up { &clean.up } else { &clean.down };
@@ -448,19 +446,19 @@ pub fn fault(random: &mut Random, clean: &Record, framing: Framing) -> Fault {
     Fault { direction, frames, at, count: 1 + random.below(longest), how }
 }
 
-/// How many open files this process has.
+/// The number of open files of this process.
 pub fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
-/// How much memory it has.
+/// The resident memory of this process.
 pub fn resident_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmRSS")).unwrap();
     line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
 }
 
-/// A number of the environment's.
+/// A number from the environment.
 pub fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().map_or(default, |text| text.parse().unwrap())
 }

@@ -1,4 +1,4 @@
-//! A COPY of the extension: how it begins, its data, and how it ends.
+//! A COPY of the extension: its start, its data, and its end.
 
 use std::io::{Read, Write};
 
@@ -6,42 +6,51 @@ use fallible_iterator::FallibleIterator;
 use postgres_protocol::message::backend::{ErrorResponseBody, Message};
 use postgres_protocol::message::frontend;
 
+use super::messages::server_error;
+use super::parameter::{Parameter, run};
+use super::tag::miscount;
 use super::{STEP_MISSING, Session, State, invalid};
 use crate::error::{Error, ErrorKind, Result};
-use crate::parameter::{Parameter, run};
+use crate::net::CancelCheck;
 use crate::sql;
-use crate::tag::miscount;
 use crate::version::{OWN_LIBRARY, other_library};
-use crate::wire::{Patience, server_error};
 
-/// The SQLSTATE of a number of values that is not the statement's number of parameters.
+/// The SQLSTATE of a statement that was given too few or too many values.
 const WRONG_COUNT: &str = "08P01";
-/// What is sent before the statement in a COPY.
+/// The text before the statement in a COPY.
 const COPY: &str = "COPY (";
-/// Loads the extension's library; where each statement has to, behind a pooler, its floats in text
-/// have all their digits. A library of another version is refused here, before the COPY that is
-/// sent along runs: by asking for a setting that nobody has.
+/// The statement that loads the extension's library and makes it refuse another version. To refuse,
+/// it asks for a setting that does not exist, so that the COPY sent along does not run. Behind a
+/// pooler, where each statement loads the library, it also gives floats in text all their digits.
 fn loading() -> String {
     format!(
         "SELECT CASE WHEN pg_catalog.starts_with(pg_catalog.dray_load(), '{OWN_LIBRARY}') \
              THEN pg_catalog.set_config('extra_float_digits', '3', true) \
-             ELSE pg_catalog.current_setting(pg_catalog.concat('{OTHER_LIBRARY}', pg_catalog.dray_load())) END"
+             ELSE pg_catalog.current_setting(\
+                 pg_catalog.concat('{OTHER_LIBRARY}', pg_catalog.dray_load())) END"
     )
 }
 
-/// What that setting's name begins with, before the library's version.
+/// The beginning of that setting's name; the library's version follows.
 const OTHER_LIBRARY: &str = "dray.library is ";
+
+/// Whether the server process has the extension's library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Library {
+    Loaded,
+    ToLoad,
+}
 
 /// How a COPY of the extension began.
 #[derive(Debug)]
 pub enum CopyStart {
-    /// Its data comes.
+    /// Its data arrives.
     Started,
-    /// The statement can't be put between parentheses.
+    /// The statement does not fit between parentheses.
     NotEnclosable,
-    /// The extension does not take it, which it said before anything ran.
+    /// The extension refused the statement before anything ran.
     Refused(Error),
-    /// The extension can't be loaded: it is not there, not allowed, or not this server's.
+    /// The extension can't be loaded: it is missing, not allowed, or made for another server.
     NotLoadable(Error),
 }
 
@@ -56,32 +65,33 @@ impl<S: Read + Write> Session<S> {
         statement: &str,
         parameters: &[Parameter],
         copy_options: &str,
-        patience: Patience<'_>,
+        check: CancelCheck<'_>,
     ) -> Result<CopyStart> {
         self.check_readable(statement)?;
-        self.mind(statement);
+        self.invalidate_cache(statement);
         let Some(enclosable) = sql::enclosable(statement, self.escapes()) else {
             return Ok(CopyStart::NotEnclosable);
         };
         let copy = format!("{COPY}{enclosable}\n) TO STDOUT ({copy_options})");
-        let mut loaded = self.loaded;
+        let mut loaded = self.extension_loaded;
         if !loaded && self.status == b'T' {
-            if let Some(error) = self.load_within(patience)? {
+            if let Some(error) = self.load_within(check)? {
                 return Ok(CopyStart::NotLoadable(error));
             }
             loaded = true;
         }
-        (self.statement, self.before) = (enclosable.to_owned(), COPY.len());
-        if let Err(error) = self.write_copy(&copy, parameters, !loaded) {
-            self.wire.out().clear();
+        (self.statement, self.sent_before) = (enclosable.to_owned(), COPY.len());
+        let library = if loaded { Library::Loaded } else { Library::ToLoad };
+        if let Err(error) = self.write_copy(&copy, parameters, library) {
+            self.messages.out().clear();
             return Err(error);
         }
-        self.wire.send(patience)?;
-        // Without parameters it is sent as it is, in one message.
+        self.messages.send(check)?;
+        // Without parameters the text is sent in one message, without steps.
         let statements = if parameters.is_empty() { 0 } else { 1 + u8::from(!loaded) };
         let (mut parsed, mut bound) = (0, 0);
         loop {
-            match self.wire.message(patience)? {
+            match self.messages.message(check)? {
                 Message::ParseComplete => parsed += 1,
                 Message::BindComplete => bound += 1,
                 Message::RowDescription(_) | Message::DataRow(_) => {}
@@ -90,64 +100,65 @@ impl<S: Read + Write> Session<S> {
                     self.note_loaded();
                 }
                 Message::CopyOutResponse(_) if (parsed, bound) == (statements, statements) => break,
-                Message::CopyOutResponse(_) => return Err(self.wire.out_of_order(STEP_MISSING)),
+                Message::CopyOutResponse(_) => {
+                    return Err(self.messages.out_of_order(STEP_MISSING));
+                }
                 Message::ErrorResponse(error) => {
                     let is_refused = is_refusal(&error);
-                    let mut error = server_error(error.fields(), &self.statement, self.before);
-                    if error.sqlstate() == WRONG_COUNT {
+                    let mut error = server_error(error.fields(), &self.statement, self.sent_before);
+                    if error.sqlstate() == Some(WRONG_COUNT) {
                         error = Error::new(ErrorKind::Usage, error.message());
                     }
                     let outcome = match self.is_in_transaction() {
-                        false if !loaded && may_do_without(&error) => {
+                        false if !loaded && is_only_of_library(&error) => {
                             Ok(CopyStart::NotLoadable(not_loaded(error)))
                         }
                         false if is_refused => Ok(CopyStart::Refused(error)),
                         _ => Err(error),
                     };
-                    return self.wait_ready(outcome, patience);
+                    return self.wait_ready(outcome, check);
                 }
-                _ => return Err(self.wire.out_of_order("not the beginning of a copy")),
+                _ => return Err(self.messages.out_of_order("not the beginning of a copy")),
             }
         }
         self.state = State::Copy { left: 0 };
         Ok(CopyStart::Started)
     }
 
-    /// Loads the library within the user's transaction, which is to go on where that fails: returns
-    /// why it did.
-    fn load_within(&mut self, patience: Patience<'_>) -> Result<Option<Error>> {
-        match self.ask(&format!("SAVEPOINT dray; {}; RELEASE SAVEPOINT dray", loading()), patience)
-        {
+    /// Loads the library within the user's transaction, which survives a failure. Returns why it
+    /// failed.
+    fn load_within(&mut self, check: CancelCheck<'_>) -> Result<Option<Error>> {
+        match self.ask(&format!("SAVEPOINT dray; {}; RELEASE SAVEPOINT dray", loading()), check) {
             Ok(_) => {
                 self.note_loaded();
                 Ok(None)
             }
-            Err(error) if may_do_without(&error) && !self.is_broken() => {
-                self.ask("ROLLBACK TO SAVEPOINT dray; RELEASE SAVEPOINT dray", patience)?;
+            Err(error) if is_only_of_library(&error) && !self.is_broken() => {
+                self.ask("ROLLBACK TO SAVEPOINT dray; RELEASE SAVEPOINT dray", check)?;
                 Ok(Some(not_loaded(error)))
             }
             Err(error) => Err(error),
         }
     }
 
-    /// A process that has loaded the library keeps it.
+    /// Notes that the library is loaded. It stays loaded in its process.
     fn note_loaded(&mut self) {
-        self.loaded = self.names.is_some();
+        self.extension_loaded = self.same_process;
     }
 
-    /// Loading the library and the COPY are one: a pooler may give what comes next to another
-    /// backend.
-    fn write_copy(&mut self, copy: &str, parameters: &[Parameter], load: bool) -> Result<()> {
-        let out = self.wire.out();
+    /// Writes the COPY. Loading the library goes into the same message: a pooler may run the next
+    /// one in another process.
+    fn write_copy(&mut self, copy: &str, parameters: &[Parameter], library: Library) -> Result<()> {
+        let out = self.messages.out();
         if parameters.is_empty() {
-            if !load {
+            if library == Library::Loaded {
                 return frontend::query(copy, out).map_err(invalid);
             }
             let load = loading();
-            self.before += load.len() + 2;
+            self.sent_before += load.len() + 2;
             return frontend::query(&format!("{load}; {copy}"), out).map_err(invalid);
         }
-        if load {
+        if library == Library::ToLoad {
             run(&loading(), [], &[], out)?;
         }
         run(copy, parameters.iter().map(Parameter::oid_for_copy), parameters, out)?;
@@ -155,92 +166,94 @@ impl<S: Read + Write> Session<S> {
         Ok(())
     }
 
-    /// Fills `room` with the data of the COPY, whatever messages it comes in.
+    /// Fills `to` with the data of the COPY, across messages.
     ///
     /// # Errors
-    /// When the statement fails, its data ends before, or the connection breaks.
-    pub fn read_copy(&mut self, mut room: &mut [u8], patience: Patience<'_>) -> Result<()> {
-        while !room.is_empty() {
+    /// When the statement fails, its data ends too soon, or the connection breaks.
+    pub fn read_copy(&mut self, mut to: &mut [u8], check: CancelCheck<'_>) -> Result<()> {
+        while !to.is_empty() {
             let State::Copy { left } = &mut self.state else {
                 return Err(Error::new(ErrorKind::Protocol, "no copy runs"));
             };
             if *left > 0 {
-                let count = room.len().min(*left);
-                let (part, rest) = room.split_at_mut(count);
-                self.wire.read_exact(part, patience)?;
-                (*left, room) = (*left - count, rest);
+                let count = to.len().min(*left);
+                let (part, rest) = to.split_at_mut(count);
+                self.messages.read_exact(part, check)?;
+                (*left, to) = (*left - count, rest);
                 continue;
             }
-            let header = self.wire.peek(patience)?;
+            let header = self.messages.peek(check)?;
             if header.tag == b'd' {
-                self.wire.enter();
+                self.messages.enter();
                 *left = header.body_bytes;
                 continue;
             }
-            if header.is_aside() {
-                self.wire.message_or_aside(patience)?;
+            if header.is_async() {
+                self.messages.message_or_async(check)?;
                 continue;
             }
-            match self.wire.message(patience)? {
+            match self.messages.message(check)? {
                 Message::ErrorResponse(error) => {
-                    let error = Err(server_error(error.fields(), &self.statement, self.before));
+                    let error =
+                        Err(server_error(error.fields(), &self.statement, self.sent_before));
                     self.state = State::Idle;
-                    return self.wait_ready(error, patience);
+                    return self.wait_ready(error, check);
                 }
                 Message::CopyDone => {
-                    return Err(self.wire.out_of_order("the copy ended before its last frame"));
+                    return Err(self.messages.out_of_order("the copy ended before its last frame"));
                 }
-                _ => return Err(self.wire.out_of_order("not data of a copy")),
+                _ => return Err(self.messages.out_of_order("not data of a copy")),
             }
         }
         Ok(())
     }
 
-    /// Ends a COPY of which all data was read: so many rows.
+    /// Ends a COPY whose data, of `rows` rows, was read to its end.
     ///
     /// # Errors
-    /// When there is more, the server counts other rows, the statement fails at its very end, or
-    /// the connection breaks.
-    pub fn finish_copy(&mut self, rows: u64, patience: Patience<'_>) -> Result<()> {
+    /// When there is more data, the server's count differs, the statement fails at its end, or the
+    /// connection breaks.
+    pub fn finish_copy(&mut self, rows: u64, check: CancelCheck<'_>) -> Result<()> {
         if !matches!(self.state, State::Copy { left: 0 }) {
-            return Err(self.wire.out_of_order("data after the last frame"));
+            return Err(self.messages.out_of_order("data after the last frame"));
         }
         let mut is_done = false;
         loop {
-            match self.wire.message(patience)? {
+            match self.messages.message(check)? {
                 Message::CopyDone if !is_done => is_done = true,
                 Message::CommandComplete(body) if is_done => {
                     self.tag = body.tag().unwrap_or_default().to_owned();
                     if let Some(miscount) = miscount(&self.tag, rows) {
-                        return Err(self.wire.out_of_order(&miscount));
+                        return Err(self.messages.out_of_order(&miscount));
                     }
                     self.state = State::Idle;
-                    self.wait_ready(Ok(()), patience)?;
+                    self.wait_ready(Ok(()), check)?;
                     return self.check_settings();
                 }
                 Message::ErrorResponse(error) => {
-                    let error = Err(server_error(error.fields(), &self.statement, self.before));
+                    let error =
+                        Err(server_error(error.fields(), &self.statement, self.sent_before));
                     self.state = State::Idle;
-                    return self.wait_ready(error, patience);
+                    return self.wait_ready(error, check);
                 }
-                _ => return Err(self.wire.out_of_order("data after the last frame")),
+                _ => return Err(self.messages.out_of_order("data after the last frame")),
             }
         }
     }
 }
 
-/// Whether what has failed while the library was loaded is its own matter: neither somebody's wish
-/// that the statement end, nor the state of the transaction, nor the statement's syntax, which
-/// comes first where both are sent as one.
-fn may_do_without(error: &Error) -> bool {
-    let sqlstate = error.sqlstate();
+/// Whether a failure while the library was loaded only means that the library can't be used. It
+/// does not if somebody ended the statement, if the transaction had failed before, or if the
+/// statement's syntax is wrong: the syntax of both, when sent as one, is checked first.
+fn is_only_of_library(error: &Error) -> bool {
+    let sqlstate = error.sqlstate().unwrap_or_default();
     !(sqlstate.is_empty()
         || sqlstate.starts_with("57")
         || sqlstate.starts_with("25")
         || sqlstate == "42601")
 }
 
-/// Why the library was not loaded, in words where its version is the reason.
+/// Why the library was not loaded; explains a wrong version.
 fn not_loaded(error: Error) -> Error {
     let message = error.message();
     let named =
@@ -251,16 +264,16 @@ fn not_loaded(error: Error) -> Error {
     }
 }
 
-/// Whether the extension, or COPY where the extension is not, says that it does not take the
-/// statement, which it does before anything runs. A user's function may raise the same error, when
-/// the statement is planned: so it is the source file that tells, which no SQL can set.
+/// Whether the extension, or COPY in a server without it, refuses the statement before anything
+/// runs. A user's function may raise the same SQLSTATE while the statement is planned, so the
+/// source file decides, which no SQL can set.
 fn is_refusal(error: &ErrorResponseBody) -> bool {
     const REFUSALS: [(&[u8], &[u8]); 4] = [
         (b"copy_query.c", b"0A000"),
         (b"copy_hook.c", b"0A000"),
-        // Too many types.
+        // Too many types in the columns.
         (b"describe_type.c", b"54000"),
-        // What is loaded does not know its format.
+        // COPY does not know the format.
         (b"copy.c", b"22023"),
     ];
     let (mut fields, mut file, mut sqlstate) = (error.fields(), Vec::new(), Vec::new());

@@ -1,8 +1,8 @@
-//! Sessions with a server that is a list of messages.
+//! Sessions with a scripted server.
 
 use super::*;
 
-/// A server that says what it has to say, and listens to nothing.
+/// A server that sends its messages and ignores what it receives.
 struct Script(std::io::Cursor<Vec<u8>>);
 
 impl Read for Script {
@@ -36,7 +36,7 @@ fn row(value: &str) -> Vec<u8> {
 }
 
 fn described() -> Vec<u8> {
-    // One column of text, number 25.
+    // One column `v` of type text (oid 25).
     message(b'T', b"\0\x01v\0\0\0\0\0\0\0\0\0\0\x19\xff\xff\xff\xff\xff\xff\0\0")
 }
 
@@ -52,7 +52,7 @@ fn ready() -> Vec<u8> {
     message(b'Z', b"I")
 }
 
-/// The answer to a statement of one column, and its beginning.
+/// The answer to a statement: its preparation, a description, and the rest.
 fn answer(described: Vec<u8>, rest: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     let begin = [message(b'1', b""), message(b't', b"\0\0"), described, message(b'2', b"")];
     begin.into_iter().chain(rest).collect()
@@ -62,15 +62,15 @@ fn session(messages: &[Vec<u8>]) -> Session<Script> {
     Session::new(Script(std::io::Cursor::new(messages.concat())), 15, &BTreeMap::new())
 }
 
-fn patience() -> impl FnMut() -> Result<()> {
+fn no_cancel() -> impl FnMut() -> Result<()> {
     || Ok(())
 }
 
 /// The rows of the next statement.
 fn read(session: &mut Session<Script>, statement: &str) -> Result<usize> {
-    session.start(statement, &[], &Options::default(), &mut patience())?;
+    session.start(statement, &[], &Options::default(), &mut no_cancel())?;
     let mut rows = 0;
-    while let Some(built) = session.next_batch(None, &mut patience())? {
+    while let Some(built) = session.next_batch(None, &mut no_cancel())? {
         rows += built.batch().rows;
     }
     Ok(rows)
@@ -99,7 +99,7 @@ fn rows_are_as_many_as_the_server_says() {
             "{error}"
         );
     }
-    // CREATE TABLE AS returns none, whatever it counts.
+    // CREATE TABLE AS returns no rows, whatever it counts.
     let none = |rest: Vec<Vec<u8>>| {
         read(&mut session(&answer(message(b'n', b""), rest)), "CREATE TABLE u AS TABLE t")
     };
@@ -107,11 +107,10 @@ fn rows_are_as_many_as_the_server_says() {
     assert!(none(vec![row("1"), tag("SELECT 1"), ready()]).is_err());
 }
 
-/// Each message is lost, comes twice, or changes places with the next: there are all rows then, or
-/// none; and none if a step is missing, since what comes may then be the result of the statement
-/// before.
+/// Each message is lost, doubled, or swapped with the next. Then all rows arrive or there is an
+/// error. A missing step is an error, since the rows may belong to the statement before.
 #[test]
-fn no_message_lost_or_doubled() {
+fn no_message_is_lost_or_doubled() {
     let rows = (0..20).map(|i| row(&i.to_string())).chain([tag("SELECT 20"), ready()]);
     let whole = answer(described(), rows.collect());
     assert_eq!(read(&mut session(&whole), "SELECT v FROM t").unwrap(), 20);
@@ -122,8 +121,7 @@ fn no_message_lost_or_doubled() {
         if i + 1 < whole.len() {
             swapped.swap(i, i + 1);
         }
-        // Nothing is taken from `t` where there are no parameters, and who asks next sees a second
-        // `Z`.
+        // A `t` without parameters says nothing, and the next statement sees a second `Z`.
         for (how, messages, harmless) in
             [("lost", lost, "t"), ("doubled", doubled, "tZ"), ("swapped", swapped, "DZ")]
         {
@@ -138,7 +136,7 @@ fn no_message_lost_or_doubled() {
 }
 
 #[test]
-fn no_step_of_a_copy_is_passed_over() {
+fn no_step_of_a_copy_is_missing() {
     let start = |steps: &[u8], loaded: bool| {
         let said = steps.iter().map(|step| match step {
             b'C' => tag("SELECT 1"),
@@ -146,9 +144,9 @@ fn no_step_of_a_copy_is_passed_over() {
             step => message(*step, b""),
         });
         let mut session = session(&said.collect::<Vec<_>>());
-        session.loaded = loaded;
+        session.extension_loaded = loaded;
         let parameter = Parameter { oid: 23, text: Some("1".to_owned()) };
-        session.start_copy("SELECT $1", &[parameter], "FORMAT dray", &mut patience()).is_ok()
+        session.start_copy("SELECT $1", &[parameter], "FORMAT dray", &mut no_cancel()).is_ok()
     };
     assert!(start(b"12H", true) && start(b"12C12H", false));
     for (wrong, loaded) in [
@@ -174,11 +172,11 @@ fn rows_of_a_copy() {
     let copy = |after: &[Vec<u8>]| {
         let begin = [message(b'H', b"\0\0\x01\0\0"), message(b'd', b"data")];
         let mut session = session(&[&begin, after].concat());
-        session.loaded = true;
-        let started = session.start_copy("SELECT v FROM t", &[], "FORMAT dray", &mut patience());
+        session.extension_loaded = true;
+        let started = session.start_copy("SELECT v FROM t", &[], "FORMAT dray", &mut no_cancel());
         assert!(matches!(started, Ok(CopyStart::Started)));
-        session.read_copy(&mut [0; 4], &mut patience()).unwrap();
-        session.finish_copy(5, &mut patience())
+        session.read_copy(&mut [0; 4], &mut no_cancel()).unwrap();
+        session.finish_copy(5, &mut no_cancel())
     };
     let done = message(b'c', b"");
     copy(&[done.clone(), tag("COPY 5"), ready()]).unwrap();
@@ -196,9 +194,9 @@ fn rows_of_a_copy() {
 }
 
 #[test]
-fn questions_of_its_own() {
+fn own_statements() {
     let ask =
-        |messages: &[Vec<u8>]| session(messages).ask("BEGIN; SELECT 1; SELECT 2", &mut patience());
+        |messages: &[Vec<u8>]| session(messages).ask("BEGIN; SELECT 1; SELECT 2", &mut no_cancel());
     let rows = [
         tag("BEGIN"),
         described(),
@@ -219,8 +217,8 @@ fn questions_of_its_own() {
 }
 
 #[test]
-fn settings_that_answers_are_read_by() {
-    // What a statement sets is reported before it is ready, or, before version 14, at once.
+fn settings_that_results_depend_on() {
+    // A changed setting is reported before ReadyForQuery; by servers before version 14, at once.
     let late = vec![row("x"), tag("SELECT 1"), setting("client_encoding", "LATIN1"), ready()];
     let early = vec![setting("client_encoding", "LATIN1"), row("x"), tag("SELECT 1"), ready()];
     let back = vec![
@@ -244,8 +242,8 @@ fn settings_that_answers_are_read_by() {
     for refused in ["SELECT 'é'", "SET application_name = 'é'"] {
         let error = read(&mut session, refused).unwrap_err();
         assert!(error.to_string().contains("client_encoding was set to \"LATIN1\""), "{error}");
-        assert!(session.describe(refused, &[], &Options::default(), &mut patience()).is_err());
-        assert!(session.start_copy(refused, &[], "FORMAT dray", &mut patience()).is_err());
+        assert!(session.describe(refused, &[], &Options::default(), &mut no_cancel()).is_err());
+        assert!(session.start_copy(refused, &[], "FORMAT dray", &mut no_cancel()).is_err());
     }
     assert_eq!(read(&mut session, "RESET client_encoding").unwrap(), 0);
     let local = "SELECT set_config('Client_Encoding', 'LATIN1', true), v FROM t";

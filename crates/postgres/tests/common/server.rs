@@ -1,4 +1,5 @@
-//! A real PostgreSQL server for one test: a folder of its own, a free port, gone when dropped.
+//! A real PostgreSQL server for one test, with its own folder and a free port; it stops when it is
+//! dropped.
 
 #![allow(dead_code, reason = "each test uses some of it")]
 
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-/// The superuser, whom the Unix socket and 127.0.0.1 trust unless `hba` says something else.
+/// The superuser, trusted over the Unix socket and 127.0.0.1 unless `hba` says otherwise.
 pub const SUPERUSER: &str = "postgres";
 
 pub struct Server {
@@ -22,12 +23,12 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server with settings of `postgresql.conf` and with the lines of `pg_hba.conf`.
+    /// Starts a server with these settings of `postgresql.conf` and lines of `pg_hba.conf`.
     pub fn start(settings: &[(&str, &str)], hba: Option<&str>) -> Self {
         Self::start_with(settings, hba, &[])
     }
 
-    /// As `start`, with files in the data folder, for example keys: their names and texts.
+    /// `start`, with files in the data folder, such as keys: names and texts.
     pub fn start_with(
         settings: &[(&str, &str)],
         hba: Option<&str>,
@@ -79,17 +80,17 @@ impl Server {
         server
     }
 
-    /// The server over TCP, as the superuser.
+    /// The server's uri over TCP, for the superuser.
     pub fn uri(&self) -> String {
         format!("postgresql://{SUPERUSER}@127.0.0.1:{}/postgres", self.port)
     }
 
-    /// What the server has logged.
+    /// The server's log.
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
 
-    /// Runs statements over the Unix socket, and gives their output back.
+    /// Runs statements over the Unix socket, and returns their output.
     pub fn sql(&self, statements: &str) -> String {
         let output = Command::new(program("psql"))
             .args([
@@ -168,7 +169,7 @@ fn is_root() -> bool {
     fs::metadata("/proc/self").unwrap().uid() == 0
 }
 
-/// A command that does not run as root, which PostgreSQL and its poolers refuse.
+/// A command that runs as another user than root: PostgreSQL and its poolers refuse root.
 pub fn as_server_user(program: &Path) -> Command {
     if !is_root() {
         return Command::new(program);
@@ -186,7 +187,7 @@ fn give_away(path: &Path) {
         let number = |field: usize| user.split(':').nth(field).unwrap().parse().unwrap();
         chown(path, Some(number(2)), Some(number(3))).unwrap();
         if path.is_dir() {
-            // Sockets and log are for the tests, too.
+            // The tests use the sockets and the log, too.
             fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
         }
     }

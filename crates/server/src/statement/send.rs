@@ -132,7 +132,8 @@ impl<'a> ChunkWriter<'a> {
                     let busy = started.elapsed();
                     self.socket_ns += ns(busy);
                     if let Some(chooser) = &self.chooser {
-                        let delivery = self.connection.tcp.as_mut().and_then(TcpMonitor::take_delivery);
+                        let tcp = self.connection.tcp.as_mut();
+                        let delivery = tcp.and_then(TcpMonitor::take_delivery);
                         let whole = Delivery { bytes, busy, ..Delivery::default() };
                         chooser.sent(busy, delivery.unwrap_or(whole));
                     }

@@ -170,8 +170,8 @@ fn failing_statements_say_why() {
         if found != *sqlstate {
             wrong.push(format!("{sql}\n    {found} instead of {sqlstate}: {kind:?}: {text}"));
         }
-        if let Some(flaw) = flaw(&text).or_else(|| flaw(error.help().unwrap_or_default())) {
-            wrong.push(format!("{sql}\n    has {flaw}: {text:?} {:?}", error.help()));
+        if let Some(flaw) = flaw(&text).or_else(|| flaw(error.hint().unwrap_or_default())) {
+            wrong.push(format!("{sql}\n    has {flaw}: {text:?} {:?}", error.hint()));
         }
         if kind == ErrorKind::Internal {
             wrong.push(format!("{sql}\n    is taken for a defect: {text}"));
@@ -180,7 +180,7 @@ fn failing_statements_say_why() {
             use std::io::Write;
             let mut file =
                 std::fs::OpenOptions::new().append(true).create(true).open(file).unwrap();
-            writeln!(file, "{found} {kind:?} | {sql}\n    {text} | {:?}", error.help()).unwrap();
+            writeln!(file, "{found} {kind:?} | {sql}\n    {text} | {:?}", error.hint()).unwrap();
         }
     }
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), FAILING.len(), wrong.join("\n"));

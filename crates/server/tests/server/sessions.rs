@@ -171,7 +171,7 @@ fn the_estimate_comes_before_and_progress_during() {
     let watch = seen.clone();
     let watch = Box::new(move |progress: &dray_client::Progress| {
         watch.lock().unwrap().push(progress.rows_read);
-        dray_client::Wish::Continue
+        dray_client::Verdict::Continue
     });
     // 1,000,000 rows in batches of 8192, a millisecond each: long enough for several progress
     // messages.
@@ -210,7 +210,7 @@ fn a_watch_cancels_a_statement_that_has_no_rows_yet() {
     let mut looks = 0;
     let watch = Box::new(move |_: &dray_client::Progress| {
         looks += 1;
-        if looks < 3 { dray_client::Wish::Continue } else { dray_client::Wish::Cancel }
+        if looks < 3 { dray_client::Verdict::Continue } else { dray_client::Verdict::Cancel }
     });
     let mut results =
         Connection::query_with(&mut connection, sql, &QueryOptions::default(), Some(watch))

@@ -1,0 +1,177 @@
+//! Sources of results.
+//!
+//! A source speaks one protocol and yields a result as decoded Arrow batches, with what each of
+//! them cost. [`Results`](crate::Results) joins and counts batches and knows no protocol, so a new
+//! source is a new module here and a line in [`connect`].
+//!
+//! ```text
+//!   dray://        source/dray.rs      ─┐
+//!                                       ├─ frames.rs: chunks ─▶ Event::Batch ─┐
+//!   postgresql://  source/postgres.rs  ─┤                                     ├─▶ results.rs
+//!                                       └─ rows ──────────────▶ Event::Batch ─┘
+//! ```
+
+mod dray;
+mod frames;
+mod postgres;
+
+use std::fmt::Debug;
+use std::time::{Duration, Instant};
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use dray_format::Profile;
+use dray_wire::{CompressionChoice, Estimate, Finished, Report};
+
+use self::dray::DraySource;
+pub use self::dray::Uri;
+use self::postgres::PostgresSource;
+use crate::error::{Error, ErrorKind, Result};
+use crate::memory::Arena;
+use crate::options::{ConnectOptions, QueryOptions};
+use crate::stats::TransferPath;
+use crate::watch::{CancelCheck, Verdict};
+
+/// How long a server has to stop a statement before the connection is given up.
+pub(crate) const STOP_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Connects to the server at `uri`, while `keep_waiting` returns true.
+///
+/// # Errors
+/// When the uri is malformed, nobody answers there, or the server refuses.
+pub(crate) fn connect(
+    uri: &str,
+    options: &ConnectOptions,
+    keep_waiting: &mut dyn FnMut() -> bool,
+) -> Result<Box<dyn Source>> {
+    Ok(match PostgresSource::is_for(uri) {
+        true => Box::new(PostgresSource::connect(uri, options, keep_waiting)?),
+        false => Box::new(DraySource::connect(uri, options, keep_waiting)?),
+    })
+}
+
+/// A connection to a server, in the server's protocol. It runs one statement at a time.
+pub(crate) trait Source: Debug + Send {
+    /// The server's name and version.
+    fn server(&self) -> &str;
+
+    /// The server's address, without secrets.
+    fn place(&self) -> &str;
+
+    /// Whether a statement can be started.
+    fn is_usable(&self) -> bool;
+
+    /// Whether a statement is running.
+    fn is_running(&self) -> bool;
+
+    /// Gives the connection up, without a word to the server.
+    fn break_off(&mut self);
+
+    /// The path of the last statement's result.
+    fn path(&self) -> TransferPath;
+
+    /// Starts a statement.
+    ///
+    /// # Errors
+    /// When the statement is refused or the connection breaks.
+    fn start(&mut self, sql: &str, options: &QueryOptions, cancel: CancelCheck<'_>) -> Result<()>;
+
+    /// Waits for the next event of the running statement. The first is [`Event::Started`], the last
+    /// [`Event::Finished`] or an error.
+    ///
+    /// # Errors
+    /// When the statement fails, the connection breaks, or what arrived is damaged. A source whose
+    /// server can't be trusted any longer breaks the connection off by itself.
+    fn next(&mut self, sink: &mut Sink<'_>, cancel: CancelCheck<'_>) -> Result<Event>;
+
+    /// Stops the running statement and waits until the server confirms. Gives the connection up
+    /// after [`STOP_TIMEOUT`], or when the check says [`Verdict::Abandon`].
+    fn stop(&mut self, cancel: CancelCheck<'_>);
+}
+
+/// What a source fills while it receives a result.
+#[derive(Debug)]
+pub(crate) struct Sink<'a> {
+    /// Where batches lie.
+    pub(crate) memory: &'a mut Arena,
+    /// How columns were encoded; sources add to it.
+    pub(crate) profile: &'a mut Profile,
+}
+
+/// A step of a result.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// The statement runs.
+    Started(Start),
+    /// Rows.
+    Batch(Batch),
+    /// Rows that the server's scans have read so far.
+    Progress { rows_read: u64 },
+    /// The server's account of its encoding.
+    Report(Report),
+    /// The result is complete. `server` is the server's account of its time, if it gives one.
+    Finished { server: Option<Finished> },
+}
+
+/// What is known of a result before its first row.
+#[derive(Debug, Clone)]
+pub(crate) struct Start {
+    pub(crate) schema: SchemaRef,
+    pub(crate) estimate: Estimate,
+    pub(crate) compression: CompressionChoice,
+    pub(crate) checksums: bool,
+    /// Planning at the server.
+    pub(crate) plan: Duration,
+}
+
+/// Some rows, and what receiving them cost.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    pub(crate) batch: RecordBatch,
+    /// Bytes received, with those of state frames since the batch before.
+    pub(crate) wire_bytes: u64,
+    /// Bytes of Arrow data.
+    pub(crate) decoded_bytes: u64,
+    /// When all of it had arrived at the reader's thread.
+    pub(crate) arrived: Instant,
+    /// Waiting for the server and reading from the socket, in the reader's thread.
+    pub(crate) receive: Duration,
+    /// Parsing rows while they came, in the reader's thread. Zero for chunks.
+    pub(crate) parse: Duration,
+    /// Decoding, in whatever thread.
+    pub(crate) decode: Duration,
+}
+
+/// When a server must have stopped a statement.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StopDeadline(pub(crate) Instant);
+
+impl Default for StopDeadline {
+    fn default() -> Self {
+        Self(Instant::now() + STOP_TIMEOUT)
+    }
+}
+
+impl StopDeadline {
+    /// # Errors
+    /// Connection, once the deadline has passed or nobody waits any longer.
+    pub(crate) fn check(&self, verdict: Verdict) -> Result<()> {
+        match verdict {
+            Verdict::Abandon => {
+                Err(Error::new(ErrorKind::Connection, "the server was not waited for"))
+            }
+            _ if Instant::now() < self.0 => Ok(()),
+            _ => Err(Error::new(ErrorKind::Connection, "the server did not stop in time")),
+        }
+    }
+}
+
+/// The error of a statement that was cancelled from this end.
+pub(crate) fn cancelled() -> Error {
+    Error::new(ErrorKind::Cancelled, "the statement was cancelled")
+}
+
+/// The error of a server that breaks the order of messages.
+pub(crate) fn out_of_turn() -> Error {
+    Error::new(ErrorKind::Protocol, "the server's answer is out of turn")
+}

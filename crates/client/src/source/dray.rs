@@ -1,0 +1,349 @@
+//! A Dray server: the greeting, queries, and the frames of results.
+
+mod transport;
+mod uri;
+
+use std::io::{self, Read};
+use std::time::Instant;
+
+use arrow::array::RecordBatch;
+use dray_format::arrow::{batch_from_arrow, schema_from_arrow};
+use dray_format::{Checksum, ChunkKind, Compression, write};
+use dray_postgres::{Wait, is_timeout, parse_seconds, write_all};
+use dray_wire::{ClientSession, Query, Secret, ServerEvent, Welcome};
+
+use self::transport::Transport;
+pub use self::uri::Uri;
+use super::frames::{DecoderCache, Frame, FrameEvents, read_frame};
+use super::{Event, Sink, Source, StopDeadline, cancelled};
+use crate::error::{Error, ErrorKind, Result};
+use crate::memory::Arena;
+use crate::options::{ConnectOptions, PostgresOptions, QueryOptions};
+use crate::stats::TransferPath;
+use crate::watch::{CancelCheck, Verdict};
+
+/// The buffer that small messages and the headers of chunks are read through.
+const READ_BUFFER_BYTES: usize = 16 << 10;
+
+/// Called while the socket is silent; an error ends the wait.
+type SocketCheck<'a> = &'a mut dyn FnMut() -> Result<()>;
+
+/// A connection to a Dray server.
+#[derive(Debug)]
+pub(crate) struct DraySource {
+    transport: Transport,
+    session: ClientSession,
+    buffer: Vec<u8>,
+    /// The bytes of the buffer that were used.
+    consumed: usize,
+    server: String,
+    place: String,
+    /// The connection broke, or the server broke the protocol.
+    broken: bool,
+    /// Of the running statement.
+    events: FrameEvents,
+    decoders: DecoderCache,
+}
+
+impl DraySource {
+    /// Connects to the server at `uri`, while `keep_waiting` returns true.
+    ///
+    /// # Errors
+    /// When the uri is malformed, nobody answers there, or the server refuses.
+    pub(crate) fn connect(
+        uri: &str,
+        options: &ConnectOptions,
+        keep_waiting: &mut dyn FnMut() -> bool,
+    ) -> Result<Self> {
+        let started = Instant::now();
+        let uri: Uri = uri.parse()?;
+        let mut options = options.clone();
+        for (key, value) in &uri.options {
+            match key.as_str() {
+                "token" => options.token = Some(value.as_str().into()),
+                "read_timeout" => {
+                    let refused = || {
+                        Error::usage("the uri's option read_timeout is not a time")
+                            .with_hint("expected seconds above 0")
+                    };
+                    options.read_timeout = Some(parse_seconds(value).ok_or_else(refused)?);
+                }
+                "plain_token" => {
+                    options.plain_token = value.parse().map_err(|_| {
+                        Error::usage("the uri's option plain_token is neither true nor false")
+                            .with_hint("plain_token=true")
+                    })?;
+                }
+                "ca" => options.ca = Some(value.into()),
+                // Parsing the uri has refused unknown options.
+                _ => {
+                    return Err(Error::new(
+                        ErrorKind::Internal,
+                        "an option of the uri is not handled",
+                    ));
+                }
+            }
+        }
+        let from_environment = || std::env::var("DRAY_TOKEN").ok().map(Secret::from);
+        let token =
+            uri.token.clone().or(options.token).or_else(from_environment).unwrap_or_default();
+        let mut wait = Wait::new(started + options.timeout, keep_waiting);
+        let transport =
+            Transport::connect(&uri, options.ca.as_deref(), options.read_timeout, &mut wait)?;
+        if !token.is_empty() && !options.plain_token && !transport.is_private() {
+            let what = format!("the token would travel to {uri} as plain text");
+            return Err(Error::usage(what).with_hint(
+                "use drays:// with a server that has a certificate, or plain_token=true in a \
+                 trusted network",
+            ));
+        }
+        let mut connection = Self {
+            transport,
+            session: ClientSession::default(),
+            buffer: Vec::with_capacity(READ_BUFFER_BYTES),
+            consumed: 0,
+            server: String::new(),
+            // A parsed uri is printed without its token.
+            place: uri.to_string(),
+            broken: false,
+            events: FrameEvents::default(),
+            decoders: DecoderCache::default(),
+        };
+        let mut hello = Vec::new();
+        connection.session.hello(token.reveal(), &options.client, &mut hello)?;
+        let mut check = || {
+            wait.check().map_err(|_| {
+                let what = format!("{uri} did not greet within {:?}", options.timeout);
+                Error::new(ErrorKind::Connection, what)
+                    .with_hint("is a dray server there, and TLS the same at both ends?")
+            })
+        };
+        connection.send(&hello, &mut check)?;
+        match connection.read_frame(&mut Arena::default(), &mut check)? {
+            Frame::Message(ServerEvent::Welcome(Welcome { server, .. })) => {
+                connection.server = server
+            }
+            Frame::Message(ServerEvent::Error(error)) => return Err(error.into()),
+            _ => {
+                return Err(Error::new(
+                    ErrorKind::Protocol,
+                    format!("{uri} did not answer the greeting"),
+                ));
+            }
+        }
+        Ok(connection)
+    }
+
+    fn send_cancel(&mut self, check: SocketCheck<'_>) -> Result<()> {
+        let mut out = Vec::new();
+        self.session.cancel(&mut out)?;
+        self.send(&out, check)
+    }
+
+    fn send(&mut self, message: &[u8], check: SocketCheck<'_>) -> Result<()> {
+        // Half a message may be on its way.
+        write_all(&mut self.transport, message, broke, check).inspect_err(|_| self.broken = true)
+    }
+
+    /// Waits until the next frame begins to arrive. Nothing is lost when the check ends the wait.
+    fn await_frame(&mut self, check: SocketCheck<'_>) -> Result<()> {
+        while self.consumed == self.buffer.len() {
+            match self.fill_buffer() {
+                Ok(_) => {}
+                Err(cause) if is_timeout(&cause) => check()?,
+                Err(cause) => {
+                    self.broken = true;
+                    return Err(broke(cause));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn fill_buffer(&mut self) -> io::Result<usize> {
+        self.consumed = 0;
+        self.buffer.resize(READ_BUFFER_BYTES, 0);
+        let read = self.transport.read(&mut self.buffer).and_then(at_least_one);
+        self.buffer.truncate(*read.as_ref().unwrap_or(&0));
+        read
+    }
+
+    fn read_frame(&mut self, memory: &mut Arena, check: SocketCheck<'_>) -> Result<Frame> {
+        // The session is taken out while a frame is read, since reading borrows the rest of `self`.
+        let mut session = std::mem::take(&mut self.session);
+        let frame = read_frame(&mut session, memory, &mut |buffer| self.read_exact(buffer, check));
+        self.session = session;
+        frame.inspect_err(|_| self.broken = true)
+    }
+
+    fn read_exact(&mut self, mut to: &mut [u8], check: SocketCheck<'_>) -> Result<()> {
+        loop {
+            let buffered = &self.buffer[self.consumed..];
+            let count = buffered.len().min(to.len());
+            let (head, rest) = to.split_at_mut(count);
+            head.copy_from_slice(&buffered[..count]);
+            self.consumed += count;
+            to = rest;
+            if to.is_empty() {
+                return Ok(());
+            }
+            debug_assert_eq!(self.consumed, self.buffer.len(), "the buffer is used up first");
+            let read = if to.len() >= READ_BUFFER_BYTES {
+                let read = self.transport.read(to).and_then(at_least_one);
+                to = &mut to[*read.as_ref().unwrap_or(&0)..];
+                read
+            } else {
+                self.fill_buffer()
+            };
+            match read {
+                Ok(_) => {}
+                Err(cause) if is_timeout(&cause) => check()?,
+                Err(cause) => return Err(broke(cause)),
+            }
+        }
+    }
+}
+
+impl Source for DraySource {
+    fn server(&self) -> &str {
+        &self.server
+    }
+
+    fn place(&self) -> &str {
+        &self.place
+    }
+
+    fn is_usable(&self) -> bool {
+        !self.broken && self.session.is_ready()
+    }
+
+    fn is_running(&self) -> bool {
+        !self.broken && self.session.is_running()
+    }
+
+    fn break_off(&mut self) {
+        self.broken = true;
+    }
+
+    fn path(&self) -> TransferPath {
+        TransferPath::default()
+    }
+
+    fn start(&mut self, sql: &str, options: &QueryOptions, cancel: CancelCheck<'_>) -> Result<()> {
+        if self.broken {
+            return Err(Error::usage("the connection is broken; connect again"));
+        }
+        if options.postgres != PostgresOptions::default() {
+            return Err(Error::usage(
+                "extension, numeric, nonfinite, partitions and ordered are for PostgreSQL; \
+                 this is a Dray server",
+            ));
+        }
+        let query = Query {
+            statement: 1,
+            sql: sql.to_owned(),
+            parameters: encode_parameters(options.parameters.as_ref())?,
+            limits: options.limits,
+            chunk_rows: u32::try_from(options.batch_rows).unwrap_or(u32::MAX),
+            compression: options.compression,
+            checksums: options.checksums,
+            plan_only: options.plan_only,
+        };
+        let mut out = Vec::new();
+        self.session.query(query, &mut out).map_err(|cause| Error::usage(cause.to_string()))?;
+        self.events = FrameEvents::new(options.strings);
+        let mut deadline = None;
+        self.send(&out, &mut || finish_message(cancel(), &mut deadline))
+    }
+
+    fn next(&mut self, sink: &mut Sink<'_>, cancel: CancelCheck<'_>) -> Result<Event> {
+        let began = Instant::now();
+        loop {
+            self.await_frame(&mut || match cancel() {
+                Verdict::Continue => Ok(()),
+                _ => Err(cancelled()),
+            })?;
+            // A cancel is sent between frames only, so this frame is read to its end.
+            let mut deadline = None;
+            let frame =
+                self.read_frame(sink.memory, &mut || finish_message(cancel(), &mut deadline))?;
+            // The statement has failed, the connection has not.
+            if let Frame::Message(ServerEvent::Error(error)) = frame {
+                return Err(error.into());
+            }
+            let event = self.events.event(frame, began.elapsed(), &mut self.decoders, sink);
+            if let Some(event) = event.inspect_err(|_| self.broken = true)? {
+                return Ok(event);
+            }
+        }
+    }
+
+    fn stop(&mut self, cancel: CancelCheck<'_>) {
+        let deadline = StopDeadline::default();
+        let mut memory = Arena::default();
+        let mut check = || deadline.check(cancel());
+        let mut drained = self.send_cancel(&mut check);
+        while drained.is_ok() && self.is_running() {
+            drained = check().and_then(|()| self.read_frame(&mut memory, &mut check).map(drop));
+        }
+        if drained.is_err() {
+            self.break_off();
+        }
+    }
+}
+
+impl Drop for DraySource {
+    fn drop(&mut self) {
+        if self.is_usable() {
+            let mut out = Vec::new();
+            self.session.goodbye(&mut out);
+            // A courtesy that nobody waits for: the server notices the end either way.
+            let _ = self.send(&out, &mut || {
+                Err(Error::new(ErrorKind::Connection, "the server takes nothing"))
+            });
+        }
+    }
+}
+
+/// Whether to go on with a message that is half read or sent: also after a cancel, for
+/// [`STOP_TIMEOUT`](super::STOP_TIMEOUT).
+fn finish_message(verdict: Verdict, deadline: &mut Option<StopDeadline>) -> Result<()> {
+    match verdict {
+        Verdict::Continue => Ok(()),
+        verdict => deadline.get_or_insert_default().check(verdict),
+    }
+}
+
+fn broke(cause: io::Error) -> Error {
+    match cause.kind() {
+        io::ErrorKind::UnexpectedEof => {
+            let what = "the server closed the connection before the end";
+            Error::new(ErrorKind::Connection, what)
+                .with_hint("what had arrived of a result is not whole")
+        }
+        _ => Error::new(ErrorKind::Connection, "the connection to the server broke")
+            .with_cause(cause),
+    }
+}
+
+/// Reading no bytes is the end of the connection.
+fn at_least_one(read: usize) -> io::Result<usize> {
+    if read == 0 { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(read) }
+}
+
+fn encode_parameters(parameters: Option<&RecordBatch>) -> Result<Vec<u8>> {
+    let Some(row) = parameters.filter(|row| row.num_columns() > 0) else { return Ok(Vec::new()) };
+    if row.num_rows() != 1 {
+        return Err(Error::usage(format!("{} rows of parameters, expected 1", row.num_rows())));
+    }
+    let schema = schema_from_arrow(&row.schema())?;
+    let chunk = write(
+        &schema,
+        &[batch_from_arrow(row)?],
+        Compression::None,
+        Checksum::None,
+        ChunkKind::Regular,
+    )?
+    .to_bytes(0);
+    Ok(Query::parameters_of(&schema, &chunk)?)
+}

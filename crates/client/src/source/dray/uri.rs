@@ -1,0 +1,200 @@
+//! Where a server is: `dray://[TOKEN@]HOST[:PORT]`, `drays://…` for TLS, `dray+unix:///PATH`.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use dray_wire::Secret;
+
+use crate::error::{Error, Result};
+
+/// A server's address, and the token that a uri may carry.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Uri {
+    pub(crate) place: Place,
+    pub(crate) token: Option<Secret>,
+    /// The options after `?`.
+    pub(crate) options: Vec<(String, String)>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Place {
+    Tcp { host: String, port: u16, tls: bool },
+    Unix(PathBuf),
+}
+
+/// The options that a uri may have after its `?`.
+const OPTIONS: [&str; 4] = ["token", "ca", "plain_token", "read_timeout"];
+
+/// Errors quote nothing of the uri but its scheme: a wrong part may be a token in its place.
+impl FromStr for Uri {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let (text, options) = match text.split_once('?') {
+            Some((text, options)) => (text, parse_options(options)?),
+            None => (text, Vec::new()),
+        };
+        if let Some(path) = text.strip_prefix("dray+unix://") {
+            if !path.starts_with('/') {
+                return Err(Error::usage("the uri of a Unix socket has no path")
+                    .with_hint("dray+unix:///PATH"));
+            }
+            return Ok(Self {
+                place: Place::Unix(PathBuf::from(decode(path, "path")?)),
+                token: None,
+                options,
+            });
+        }
+        let (rest, tls) = match (text.strip_prefix("dray://"), text.strip_prefix("drays://")) {
+            (Some(rest), _) => (rest, false),
+            (_, Some(rest)) => (rest, true),
+            _ => {
+                let what = match text.split_once("://").filter(|(scheme, _)| is_scheme(scheme)) {
+                    Some((scheme, _)) => format!("{scheme}:// is not a server's uri"),
+                    None => "this is not a server's uri".to_owned(),
+                };
+                return Err(Error::usage(what).with_hint(
+                    "dray://host:port, drays://host:port, dray+unix:///path or \
+                     postgresql://user@host/database",
+                ));
+            }
+        };
+        let (token, address) = match rest.rsplit_once('@') {
+            Some((token, address)) => {
+                (Some(decode(token.trim_start_matches(':'), "token")?.into()), address)
+            }
+            None => (None, rest),
+        };
+        let address = address.strip_suffix('/').unwrap_or(address);
+        let (host, port) = match address.rsplit_once(':') {
+            // A colon within brackets belongs to an IPv6 address.
+            Some((host, port)) if !port.ends_with(']') => {
+                let wrong = |_| {
+                    Error::usage("the port in the uri is not a number from 0 to 65535")
+                        .with_hint("dray://host:port")
+                };
+                (host, port.parse().map_err(wrong)?)
+            }
+            _ => (address, dray_wire::DEFAULT_PORT),
+        };
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        if host.is_empty() {
+            return Err(Error::usage("the uri names no host").with_hint("dray://host:port"));
+        }
+        if !host.chars().all(|c| c.is_alphanumeric() || "-._:%".contains(c)) {
+            let hint = "dray://TOKEN@host:port, and / ? @ % within a token as %2F %3F %40 %25";
+            return Err(
+                Error::usage("the uri's host has a character that no host has").with_hint(hint)
+            );
+        }
+        Ok(Self { place: Place::Tcp { host: host.to_owned(), port, tls }, token, options })
+    }
+}
+
+fn is_scheme(text: &str) -> bool {
+    text.len() <= 16 && text.chars().all(|c| c.is_ascii_lowercase() || c == '+')
+}
+
+/// The uri without its token.
+impl std::fmt::Display for Uri {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.place {
+            Place::Unix(path) => write!(f, "dray+unix://{}", path.display()),
+            Place::Tcp { host, port, tls } => {
+                let scheme = if *tls { "drays" } else { "dray" };
+                match host.contains(':') {
+                    true => write!(f, "{scheme}://[{host}]:{port}"),
+                    false => write!(f, "{scheme}://{host}:{port}"),
+                }
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Uri {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
+}
+
+fn parse_options(text: &str) -> Result<Vec<(String, String)>> {
+    let pairs = text.split('&').filter(|pair| !pair.is_empty());
+    let pairs = pairs.map(|pair| match pair.split_once('=') {
+        Some((key, value)) if OPTIONS.contains(&key) => Ok((key.to_owned(), decode(value, key)?)),
+        Some(_) => {
+            let what = "the uri has an option that is not known";
+            Err(Error::usage(what).with_hint(format!(
+                "known are {}; write ? within a token as %3F",
+                OPTIONS.join(", ")
+            )))
+        }
+        None => Err(Error::usage("an option of the uri has no value")
+            .with_hint("?option=value&option=value")),
+    });
+    pairs.collect()
+}
+
+/// Undoes percent-encoding; `part` names the part in an error.
+fn decode(text: &str, part: &str) -> Result<String> {
+    let invalid = || {
+        Error::usage(format!("bad percent-encoding in the uri's {part}"))
+            .with_hint("write % itself as %25")
+    };
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        rest = tail;
+        if *first != b'%' {
+            bytes.push(*first);
+            continue;
+        }
+        let (digits, tail) = rest.split_at_checked(2).ok_or_else(invalid)?;
+        let byte = std::str::from_utf8(digits).ok().filter(|digits| !digits.starts_with('+'));
+        bytes
+            .push(byte.and_then(|digits| u8::from_str_radix(digits, 16).ok()).ok_or_else(invalid)?);
+        rest = tail;
+    }
+    String::from_utf8(bytes).map_err(|_| invalid())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tcp(host: &str, port: u16, tls: bool) -> Place {
+        Place::Tcp { host: host.into(), port, tls }
+    }
+
+    #[test]
+    fn addresses() {
+        let parse = |text: &str| text.parse::<Uri>().unwrap();
+        assert_eq!(parse("dray://db").place, tcp("db", 7117, false));
+        assert_eq!(parse("drays://db:9/").place, tcp("db", 9, true));
+        assert_eq!(parse("dray://[::1]").place, tcp("::1", 7117, false));
+        assert_eq!(parse("dray://[::1]:80").place, tcp("::1", 80, false));
+        assert_eq!(parse("dray://s%40cret@db:1").token, Some("s@cret".into()));
+        assert_eq!(parse("dray+unix:///tmp/a%20b").place, Place::Unix("/tmp/a b".into()));
+        assert_eq!(parse("dray://db?ca=x.pem").options, [("ca".to_owned(), "x.pem".to_owned())]);
+        assert_eq!(parse("dray://secret@db:1").to_string(), "dray://db:1");
+    }
+
+    #[test]
+    fn what_is_not_one() {
+        for text in [
+            "",
+            "db",
+            "http://db",
+            "dray://",
+            "dray://:1",
+            "dray://db:x",
+            "dray://d b",
+            "dray+unix://p",
+            "dray://db?x",
+            "dray://db?x=1",
+            "dray://%@h",
+            "dray://%+1@h",
+        ] {
+            assert!(text.parse::<Uri>().is_err(), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! A PostgreSQL server: with its extension the frames of Dray's own protocol, else rows; over one
+//! connection, or a table over several.
+//!
+//! ```text
+//!   PostgresSource ── policy.rs, table.rs: which path? ── reason.rs: why not the other
+//!        │
+//!        ├── serial.rs          one connection ─────────────────────────┐
+//!        └── partitioned.rs     the coordinator's end of the workers    ├─ connection.rs
+//!              └── worker.rs    serial scans of ranges ─────────────────┘
+//!                    └── snapshot.rs   one snapshot for all of them
+//! ```
+
+mod connection;
+mod parameters;
+mod partitioned;
+mod policy;
+mod reason;
+mod serial;
+mod snapshot;
+mod sql;
+mod table;
+mod times;
+mod volatility;
+mod worker;
+
+use std::time::Instant;
+
+use dray_postgres::CancelCheck as SocketCheck;
+
+use self::connection::Connection;
+use self::partitioned::PartitionedScan;
+use self::policy::{Candidate, StatementPolicy};
+use self::reason::{Connections, Decision, Format, Path, Reason};
+use self::serial::{SerialScan, chunks_of};
+use self::snapshot::Snapshot;
+use self::table::{Requested, Table};
+use self::worker::ScanJob;
+use super::frames::DecoderCache;
+use super::{Event, Sink, Source};
+use crate::error::{ErrorKind, Result};
+use crate::options::{ConnectOptions, ExtensionChoice, Partitions, QueryOptions};
+use crate::stats::TransferPath;
+use crate::watch::{CancelCheck, Verdict};
+
+/// A connection to a PostgreSQL server, as a source.
+#[derive(Debug)]
+pub(crate) struct PostgresSource {
+    connection: Connection,
+    policy: StatementPolicy,
+    scan: Scan,
+    /// Of the last statement.
+    path: Option<Path>,
+    decoders: DecoderCache,
+}
+
+/// What runs.
+#[derive(Debug)]
+enum Scan {
+    None,
+    Serial(SerialScan),
+    Partitioned(Box<PartitionedScan>),
+}
+
+impl PostgresSource {
+    /// Whether a uri or connection string is PostgreSQL's.
+    pub(crate) fn is_for(uri: &str) -> bool {
+        uri.starts_with("postgresql://")
+            || uri.starts_with("postgres://")
+            || !uri.contains("://") && uri.contains('=')
+    }
+
+    /// Connects and logs in, while `keep_waiting` returns true.
+    ///
+    /// # Errors
+    /// When the uri is malformed, nobody answers there, or the server refuses.
+    pub(crate) fn connect(
+        uri: &str,
+        options: &ConnectOptions,
+        keep_waiting: &mut dyn FnMut() -> bool,
+    ) -> Result<Self> {
+        Ok(Self {
+            connection: Connection::connect(uri, options, keep_waiting)?,
+            policy: StatementPolicy::default(),
+            scan: Scan::None,
+            path: None,
+            decoders: DecoderCache::default(),
+        })
+    }
+
+    /// Plans a statement without running it.
+    fn plan(&mut self, sql: &str, options: &QueryOptions, cancel: CancelCheck<'_>) -> Result<()> {
+        let decoders = &mut self.decoders;
+        let scan = self.connection.run(cancel, |connection, check| {
+            SerialScan::plan(connection, sql, options, decoders, check)
+        })?;
+        let extension = &self.connection.extension;
+        let format = match self.policy.decide_extension(extension, sql, options.postgres.extension)
+        {
+            Decision::Run(()) => Format::Chunks { version: None },
+            Decision::Refused(reason) => Format::Rows(reason),
+        };
+        self.path = Some(Path { format, connections: Connections::One(None) });
+        self.scan = Scan::Serial(scan);
+        Ok(())
+    }
+
+    /// Starts a statement over several connections, unless there is a reason not to.
+    fn start_partitioned(
+        &mut self,
+        sql: &str,
+        options: &QueryOptions,
+        cancel: CancelCheck<'_>,
+    ) -> Result<Decision<()>> {
+        let policy = &mut self.policy;
+        let prepared = self
+            .connection
+            .run(cancel, |connection, check| prepare(connection, policy, sql, options, check))?;
+        let (job, format) = match prepared {
+            Decision::Run(prepared) => prepared,
+            Decision::Refused(reason) => return Ok(Decision::Refused(reason)),
+        };
+        let count = job.workers;
+        match PartitionedScan::start(job, cancel) {
+            Ok(scan) => {
+                let connections = Connections::Several { count, failures: scan.failures() };
+                self.path = Some(Path { format, connections });
+                self.scan = Scan::Partitioned(Box::new(scan));
+                Ok(Decision::Run(()))
+            }
+            Err(error) => {
+                self.connection.end_transaction("ROLLBACK", cancel)?;
+                match error.kind() {
+                    ErrorKind::Cancelled => return Err(error),
+                    ErrorKind::Connection => self.policy.note_failed_connections(),
+                    _ => {}
+                }
+                Ok(Decision::Refused(Reason::NoOtherConnection(error.to_string())))
+            }
+        }
+    }
+
+    /// Starts a statement over one connection; `why` not over several.
+    fn start_serial(
+        &mut self,
+        sql: &str,
+        options: &QueryOptions,
+        why: Reason,
+        cancel: CancelCheck<'_>,
+    ) -> Result<()> {
+        self.policy.note_statement(&self.connection.session, sql);
+        let extension = self.policy.decide_extension(
+            &self.connection.extension,
+            sql,
+            options.postgres.extension,
+        );
+        let decoders = &mut self.decoders;
+        let (scan, format) = self.connection.run(cancel, |connection, check| {
+            SerialScan::start(connection, extension, sql, options, decoders, check)
+        })?;
+        let why = (options.postgres.partitions != Partitions::Exactly(1)).then_some(why);
+        self.path = Some(Path { format, connections: Connections::One(why) });
+        self.scan = Scan::Serial(scan);
+        Ok(())
+    }
+
+    fn next_serial(
+        &mut self,
+        mut scan: SerialScan,
+        sink: &mut Sink<'_>,
+        cancel: CancelCheck<'_>,
+    ) -> Result<Event> {
+        let decoders = &mut self.decoders;
+        let event = self
+            .connection
+            .run(cancel, |connection, check| scan.next(connection, decoders, sink, check))?;
+        match event {
+            Event::Finished { .. } => {
+                if let Some(rows) = scan.rows() {
+                    self.policy.note_rows(rows, &self.connection.extension);
+                }
+            }
+            _ => self.scan = Scan::Serial(scan),
+        }
+        Ok(event)
+    }
+
+    /// The workers' transactions end before the coordinator's, whose lock keeps the table as it is.
+    fn next_partitioned(
+        &mut self,
+        mut scan: Box<PartitionedScan>,
+        sink: &mut Sink<'_>,
+        cancel: CancelCheck<'_>,
+    ) -> Result<Event> {
+        let event = scan.next(sink, cancel);
+        match &event {
+            Ok(Event::Finished { .. }) => {
+                if let Some(Path { connections: Connections::Several { failures, .. }, .. }) =
+                    &mut self.path
+                {
+                    *failures = scan.failures();
+                }
+                scan.stop(cancel);
+                let checked = self.connection.run(cancel, |connection, check| {
+                    scan.snapshot().check_leaves(&mut connection.session, check)
+                });
+                let how = if checked.is_ok() { "COMMIT" } else { "ROLLBACK" };
+                let ended = self.connection.end_transaction(how, cancel);
+                checked.and(ended)?;
+            }
+            Ok(_) => self.scan = Scan::Partitioned(scan),
+            Err(_) => {
+                scan.stop(cancel);
+                // The first error counts.
+                let _ = self.connection.end_transaction("ROLLBACK", cancel);
+            }
+        }
+        event
+    }
+}
+
+/// Decides whether to read a statement over several connections, and takes the snapshot that they
+/// read under.
+fn prepare(
+    connection: &mut Connection,
+    policy: &mut StatementPolicy,
+    sql: &str,
+    options: &QueryOptions,
+    check: SocketCheck<'_>,
+) -> Result<Decision<(ScanJob, Format)>> {
+    let began = Instant::now();
+    let Candidate { mut scan, connections } =
+        match policy.decide_partitions(&connection.session, sql, options) {
+            Decision::Run(candidate) => candidate,
+            Decision::Refused(reason) => return Ok(Decision::Refused(reason)),
+        };
+    let choice = options.postgres.extension;
+    let extension = policy.decide_extension(&connection.extension, sql, choice);
+    if choice == ExtensionChoice::Always && matches!(extension, Decision::Refused(_)) {
+        return Ok(Decision::Refused(Reason::ExtensionRequired));
+    }
+    let session = &mut connection.session;
+    let requested = Requested { connections, ordered: options.postgres.ordered };
+    let table = match Table::inspect(session, &mut scan, policy.attributes(), requested, check)? {
+        Decision::Run(table) => table,
+        Decision::Refused(reason) => {
+            policy.note_small_table(sql);
+            return Ok(Decision::Refused(reason));
+        }
+    };
+    let taken = Snapshot::take(session, &scan, sql, check);
+    let ended = match &taken {
+        Ok(Decision::Run(_)) => Ok(()),
+        _ => {
+            let mut cancel = || check().map_or(Verdict::Abandon, |()| Verdict::Continue);
+            connection.end_transaction("ROLLBACK", &mut cancel)
+        }
+    };
+    let snapshot = match taken? {
+        Decision::Run(snapshot) => snapshot,
+        Decision::Refused(reason) => {
+            ended?;
+            return Ok(Decision::Refused(reason));
+        }
+    };
+    let mut range_options = options.clone();
+    range_options.postgres.partitions = Partitions::Exactly(1);
+    let format = match extension {
+        Decision::Run(()) => chunks_of(&connection.extension),
+        Decision::Refused(reason) => {
+            range_options.postgres.extension = ExtensionChoice::Never;
+            Format::Rows(reason)
+        }
+    };
+    let job = ScanJob {
+        endpoint: connection.endpoint.clone(),
+        ranges: table.ranges(&scan),
+        scan,
+        snapshot,
+        options: range_options,
+        deadline: table.timeout.map(|timeout| began + timeout),
+        workers: table.workers,
+        ordered: options.postgres.ordered,
+    };
+    Ok(Decision::Run((job, format)))
+}
+
+impl Source for PostgresSource {
+    fn server(&self) -> &str {
+        &self.connection.server
+    }
+
+    fn place(&self) -> &str {
+        &self.connection.place
+    }
+
+    fn is_usable(&self) -> bool {
+        self.connection.is_usable() && !matches!(self.scan, Scan::Partitioned(_))
+    }
+
+    fn is_running(&self) -> bool {
+        let session = &self.connection.session;
+        session.is_running() || matches!(self.scan, Scan::Partitioned(_)) && session.is_usable()
+    }
+
+    fn break_off(&mut self) {
+        self.connection.session.break_off();
+    }
+
+    fn path(&self) -> TransferPath {
+        self.path.as_ref().map(Path::describe).unwrap_or_default()
+    }
+
+    fn start(&mut self, sql: &str, options: &QueryOptions, cancel: CancelCheck<'_>) -> Result<()> {
+        self.scan = Scan::None;
+        // The server would accept more values than there are parameters.
+        let given = options.parameters.as_ref().map_or(0, |row| row.num_columns());
+        match self.connection.session.parameters_in(sql) {
+            Some(highest) if given > highest => return Err(parameters::surplus(highest, given)),
+            _ => {}
+        }
+        if options.plan_only {
+            return self.plan(sql, options, cancel);
+        }
+        match self.start_partitioned(sql, options, cancel)? {
+            Decision::Run(()) => Ok(()),
+            Decision::Refused(reason) => self.start_serial(sql, options, reason, cancel),
+        }
+    }
+
+    fn next(&mut self, sink: &mut Sink<'_>, cancel: CancelCheck<'_>) -> Result<Event> {
+        match std::mem::replace(&mut self.scan, Scan::None) {
+            Scan::None => Ok(Event::Finished { server: None }),
+            Scan::Serial(scan) => self.next_serial(scan, sink, cancel),
+            Scan::Partitioned(scan) => self.next_partitioned(scan, sink, cancel),
+        }
+    }
+
+    fn stop(&mut self, cancel: CancelCheck<'_>) {
+        match std::mem::replace(&mut self.scan, Scan::None) {
+            Scan::Partitioned(mut scan) => {
+                scan.stop(cancel);
+                // If this fails, the connection is given up.
+                let _ = self.connection.end_transaction("ROLLBACK", cancel);
+            }
+            Scan::None | Scan::Serial(_) => self.connection.stop(cancel),
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! A connection to a PostgreSQL server: logging in, cancelling, and what the server offers.
+
+use std::time::{Duration, Instant};
+
+use dray_postgres::{CancelCheck as SocketCheck, Canceller, ConnectParams, Session, Socket, Wait};
+
+use super::super::StopDeadline;
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::ConnectOptions;
+use crate::watch::{CancelCheck, Verdict};
+
+/// A request to stop a statement is sent again after this time.
+const CANCEL_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Behind a pooler, another connection may take this many times as long as this one took, and at
+/// least the time below: it may wait for the pooler's last connection, which this one holds.
+const POOLED_LOGINS: u32 = 2;
+const POOLED_LOGIN_MIN: Duration = Duration::from_millis(500);
+
+/// A connection to a PostgreSQL server.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) session: Session<Socket>,
+    pub(super) extension: Extension,
+    /// The server's name and version.
+    pub(super) server: String,
+    /// The server's address, without secrets.
+    pub(super) place: String,
+    /// How more connections are made.
+    pub(super) endpoint: Endpoint,
+    canceller: Canceller,
+}
+
+/// What another connection to the same server needs.
+#[derive(Debug, Clone)]
+pub(super) struct Endpoint {
+    pub(super) uri: String,
+    pub(super) options: ConnectOptions,
+    /// Behind a pooler, how long another connection may take, if that is less than
+    /// [`ConnectOptions::timeout`].
+    pub(super) pooled_timeout: Option<Duration>,
+}
+
+/// The server's extension.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Extension {
+    /// Installed in the database, in this version.
+    Installed(String),
+    Missing,
+    /// Installed, and its library can't be loaded for this reason.
+    NotLoadable(String),
+}
+
+impl Connection {
+    /// Connects and logs in, while `keep_waiting` returns true.
+    ///
+    /// # Errors
+    /// When the uri is malformed, nobody answers there, or the server refuses.
+    pub(super) fn connect(
+        uri: &str,
+        options: &ConnectOptions,
+        keep_waiting: &mut dyn FnMut() -> bool,
+    ) -> Result<Self> {
+        if options.token.is_some() || options.ca.is_some() {
+            return Err(Error::usage("PostgreSQL takes no token and no ca").with_hint(
+                "password and sslrootcert can be in the uri: \
+                 postgresql://user:password@host/?sslrootcert=FILE",
+            ));
+        }
+        let began = Instant::now();
+        let mut params = ConnectParams::parse(uri)?;
+        params.set_read_timeout(options.read_timeout);
+        let login = dray_postgres::connect(&params, options.timeout, keep_waiting)?;
+        let version = login.parameters.get("server_version").cloned().unwrap_or_default();
+        let mut session = Session::new(login.socket, major_version(&version), &login.parameters);
+        let mut wait = Wait::new(login.deadline, keep_waiting);
+        let answer = session.ask(&greeting(login.process_id), &mut || login_check(&mut wait))?;
+        let mut answer = answer.into_iter().flatten().skip(1);
+        session.set_escapes(answer.next().flatten().as_deref() == Some("off"));
+        let extension = answer.next().flatten().map_or(Extension::Missing, Extension::Installed);
+        let process_id = answer.next().flatten().and_then(|id| id.parse().ok());
+        if answer.next().flatten().is_some() {
+            session.set_full_float_digits();
+        }
+        // A pooler may run each statement in another process. It shows itself by a process number
+        // that differs from the login's.
+        let process_id = process_id.filter(|id| Some(*id) == login.process_id);
+        if let Some(process_id) = process_id {
+            session.set_process(process_id);
+        }
+        let pooled_timeout =
+            process_id.is_none().then(|| (began.elapsed() * POOLED_LOGINS).max(POOLED_LOGIN_MIN));
+        Ok(Self {
+            session,
+            extension,
+            server: format!("PostgreSQL {version}"),
+            place: login.place,
+            endpoint: Endpoint { uri: uri.to_owned(), options: options.clone(), pooled_timeout },
+            canceller: login.canceller,
+        })
+    }
+
+    /// Whether a statement can be started.
+    pub(super) fn is_usable(&self) -> bool {
+        self.session.is_usable()
+    }
+
+    /// Does what waits for the server. When `cancel` asks for it, the server is asked to stop, and
+    /// the connection is given up if the server doesn't. What still arrives of a statement that has
+    /// failed is drained.
+    ///
+    /// # Errors
+    /// Those of `work`.
+    pub(super) fn run<T>(
+        &mut self,
+        cancel: CancelCheck<'_>,
+        work: impl FnOnce(&mut Self, SocketCheck<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let canceller = self.canceller.clone();
+        let mut deadline: Option<StopDeadline> = None;
+        let mut check = || match (cancel(), &deadline) {
+            (Verdict::Continue, _) => Ok(()),
+            (verdict, Some(deadline)) => {
+                deadline.check(verdict).map_err(|error| wait_ended(error.message()))
+            }
+            (_, None) => send_cancel(&canceller, *deadline.insert(StopDeadline::default()), cancel),
+        };
+        let done = work(self, &mut check);
+        match &done {
+            // The server has had its time to stop.
+            Err(_) if deadline.is_some_and(|deadline| deadline.check(cancel()).is_err()) => {
+                self.session.break_off();
+            }
+            Err(_) if self.session.is_running() => self.stop(cancel),
+            // The answer to one of the source's own statements was not read to its end, so the next
+            // message could belong to anything.
+            Err(error) if error.kind() == ErrorKind::Connection => self.session.break_off(),
+            _ => {}
+        }
+        done
+    }
+
+    /// Does what waits for the server while the connection is being set up: within the connect
+    /// timeout, and while `keep_waiting` returns true.
+    ///
+    /// # Errors
+    /// Those of `work`.
+    pub(super) fn run_setup<T>(
+        &mut self,
+        keep_waiting: &mut dyn FnMut() -> bool,
+        work: impl FnOnce(&mut Session<Socket>, SocketCheck<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let mut wait = Wait::new(Instant::now() + self.endpoint.options.timeout, keep_waiting);
+        work(&mut self.session, &mut || login_check(&mut wait))
+    }
+
+    /// Asks the server to stop the running statement and drains what still comes of it. Gives the
+    /// connection up if that takes too long.
+    pub(super) fn stop(&mut self, cancel: CancelCheck<'_>) {
+        let deadline = StopDeadline::default();
+        let canceller = self.canceller.clone();
+        let sent = send_cancel(&canceller, deadline, cancel);
+        // A server that has not begun with the statement ignores the request.
+        let mut again = Instant::now() + CANCEL_INTERVAL;
+        let mut check = || {
+            deadline.check(cancel()).map_err(|error| wait_ended(error.message()))?;
+            if Instant::now() >= again {
+                again = Instant::now() + CANCEL_INTERVAL;
+                send_cancel(&canceller, deadline, cancel)?;
+            }
+            Ok(())
+        };
+        if sent.and_then(|()| self.session.drain(&mut check)).is_err() {
+            self.session.break_off();
+        }
+    }
+
+    /// Ends the source's own transaction, which has only read, with `COMMIT` or `ROLLBACK`.
+    ///
+    /// # Errors
+    /// When that fails; the connection is then given up.
+    pub(super) fn end_transaction(&mut self, how: &str, cancel: CancelCheck<'_>) -> Result<()> {
+        let deadline = StopDeadline::default();
+        let mut check = || deadline.check(cancel()).map_err(|error| wait_ended(error.message()));
+        let ended = self.session.ask(how, &mut check);
+        ended.map(drop).map_err(|error| {
+            self.session.break_off();
+            error.into()
+        })
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.session.close();
+    }
+}
+
+/// The first statement of a connection. It sets dates in text to ISO 8601 and asks for the rules of
+/// strings, the extension's version and the server process.
+///
+/// Poolers track DateStyle for each client, but not extra_float_digits: it is set only if this is
+/// the process of the login.
+fn greeting(process_id: Option<i32>) -> String {
+    format!(
+        "SELECT pg_catalog.set_config('datestyle', 'ISO', false), \
+         pg_catalog.current_setting('standard_conforming_strings'), \
+         (SELECT extversion FROM pg_catalog.pg_extension \
+             WHERE extname OPERATOR(pg_catalog.=) 'dray'::pg_catalog.name), \
+         pg_catalog.pg_backend_pid(), \
+         CASE WHEN pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.=) '{}'::pg_catalog.int4 \
+             THEN pg_catalog.set_config('extra_float_digits', '3', false) END",
+        process_id.unwrap_or_default()
+    )
+}
+
+fn login_check(wait: &mut Wait<'_>) -> dray_postgres::Result<()> {
+    wait.check().map_err(|cause| wait_ended(&format!("the server does not answer: {cause}")))
+}
+
+/// The error that ends a wait.
+fn wait_ended(why: &str) -> dray_postgres::Error {
+    dray_postgres::Error::wait_ended(why)
+}
+
+/// Asks the server to stop what runs, until the deadline or until the check says
+/// [`Verdict::Abandon`].
+fn send_cancel(
+    canceller: &Canceller,
+    deadline: StopDeadline,
+    cancel: CancelCheck<'_>,
+) -> dray_postgres::Result<()> {
+    canceller.cancel(&mut Wait::new(deadline.0, &mut || cancel() < Verdict::Abandon))
+}
+
+/// The first number of a version like `15.14 (Debian 15.14-0+deb12u1)` or `18beta1`.
+fn major_version(version: &str) -> u32 {
+    version
+        .split(|c: char| !c.is_ascii_digit())
+        .next()
+        .and_then(|major| major.parse().ok())
+        .unwrap_or_default()
+}

@@ -1,0 +1,315 @@
+//! Parameters for PostgreSQL: each value as text, with the type that reads it.
+
+use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
+use arrow::datatypes::{Date32Type, Date64Type, Int64Type, IntervalMonthDayNanoType, UInt64Type};
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use dray_postgres::Parameter;
+
+use super::times;
+use crate::error::{Error, ErrorKind, Result};
+
+const DAY_MILLISECONDS: i64 = 86_400_000;
+const DAY_MICROSECONDS: i64 = 86_400_000_000;
+const UTC: &str = "+00:00";
+/// Lets the server infer the type, as for a quoted literal.
+const INFERRED: u32 = 0;
+/// The most parameters of a message.
+const COUNT_MAX: usize = u16::MAX as usize;
+
+/// The columns of a row as the values of `$1`, `$2` ….
+pub(crate) fn parameters(row: Option<&RecordBatch>) -> Result<Vec<Parameter>> {
+    let Some(row) = row.filter(|row| row.num_columns() > 0) else { return Ok(Vec::new()) };
+    if row.num_rows() != 1 {
+        return Err(Error::usage(format!("{} rows of parameters, expected 1", row.num_rows())));
+    }
+    if row.num_columns() > COUNT_MAX {
+        return Err(Error::usage(format!(
+            "{} parameters, expected at most {COUNT_MAX}",
+            row.num_columns()
+        )));
+    }
+    let columns = row.columns().iter().enumerate();
+    columns
+        .map(|(i, column)| parameter(column.as_ref()).map_err(|what| refused(i, &what)))
+        .collect()
+}
+
+/// The error of `given` values for a statement whose highest parameter is `highest`.
+pub(crate) fn surplus(highest: usize, given: usize) -> Error {
+    let what = format!(
+        "{given} values were given, and the highest parameter of the statement is ${highest}"
+    );
+    let what = if highest == 0 {
+        format!("{given} values were given, and the statement has no parameter")
+    } else {
+        what
+    };
+    Error::new(ErrorKind::Query, what)
+        .with_hint("give one value for each of $1, $2, …")
+        .with_sqlstate("07001")
+}
+
+fn refused(i: usize, what: &str) -> Error {
+    Error::usage(format!("parameter ${}: {what}", i + 1))
+}
+
+fn parameter(column: &dyn Array) -> Result<Parameter, String> {
+    if let DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) =
+        column.data_type()
+    {
+        return list(column);
+    }
+    Ok(match scalar(column, 0)? {
+        Some((oid, text)) => Parameter { oid, text: Some(text) },
+        None => Parameter { oid: INFERRED, text: None },
+    })
+}
+
+/// The oid and the text of a value; None for NULL.
+fn scalar(column: &dyn Array, i: usize) -> Result<Option<(u32, String)>, String> {
+    use DataType::*;
+    if column.is_null(i) || *column.data_type() == Null {
+        return Ok(None);
+    }
+    let options = FormatOptions::default();
+    let shown = || {
+        let shown = ArrayFormatter::try_new(column, &options)
+            .and_then(|formatter| formatter.value(i).try_to_string());
+        shown.map_err(|error| error.to_string())
+    };
+    Ok(Some(match column.data_type() {
+        Boolean => (16, column.as_boolean().value(i).to_string()),
+        Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32 => {
+            let wide = cast(column, &Int64).map_err(|error| error.to_string())?;
+            let value = wide.as_primitive::<Int64Type>().value(i);
+            // The narrowest type: the server widens it if needed.
+            let oid = match value {
+                -0x8000..=0x7FFF => 21,
+                -0x8000_0000..=0x7FFF_FFFF => 23,
+                _ => 20,
+            };
+            (oid, value.to_string())
+        }
+        UInt64 => (1700, column.as_primitive::<UInt64Type>().value(i).to_string()),
+        // As double precision, whose text is exact. The text of a shorter float is another double.
+        Float16 | Float32 => {
+            return scalar(&cast(column, &Float64).map_err(|error| error.to_string())?, i);
+        }
+        Float64 => (701, shown()?),
+        Decimal32(..) | Decimal64(..) | Decimal128(..) | Decimal256(..) => (1700, shown()?),
+        // As a quoted literal, which takes the type of its context.
+        Utf8 | LargeUtf8 | Utf8View => (INFERRED, shown()?),
+        Binary | LargeBinary | BinaryView => (17, format!("\\x{}", shown()?)),
+        FixedSizeBinary(16) => (2950, shown()?),
+        FixedSizeBinary(_) => (17, format!("\\x{}", shown()?)),
+        Date32 => (1082, times::date(column.as_primitive::<Date32Type>().value(i).into())),
+        Date64 => (
+            1082,
+            times::date(column.as_primitive::<Date64Type>().value(i).div_euclid(DAY_MILLISECONDS)),
+        ),
+        Timestamp(TimeUnit::Nanosecond, _)
+        | Time64(TimeUnit::Nanosecond)
+        | Duration(TimeUnit::Nanosecond)
+            if has_nanoseconds(column, i) =>
+        {
+            return Err("PostgreSQL's times have microseconds, this one has nanoseconds".to_owned());
+        }
+        Time32(_) | Time64(_) => (1083, shown()?),
+        Timestamp(unit, None) => (1114, timestamp(column, i, *unit, "")?),
+        // In UTC: the zone's own time would lose the seconds of offsets before 1900 or so.
+        Timestamp(unit, Some(_)) => (1184, timestamp(column, i, *unit, UTC)?),
+        Duration(_) => {
+            let exact = cast(column, &Duration(TimeUnit::Microsecond))
+                .and_then(|exact| cast(&exact, &Int64));
+            let exact = exact.map_err(|error| error.to_string())?;
+            let microseconds = exact.as_primitive::<Int64Type>().value(i);
+            // Whole days are sent as days, as drivers do: in a time zone a day need not have 24
+            // hours.
+            let (days, microseconds) =
+                (microseconds / DAY_MICROSECONDS, microseconds % DAY_MICROSECONDS);
+            (1186, format!("{days:+} days {microseconds:+} microseconds"))
+        }
+        Interval(IntervalUnit::MonthDayNano) => {
+            let value = column.as_primitive::<IntervalMonthDayNanoType>().value(i);
+            if value.nanoseconds % 1000 != 0 {
+                return Err(
+                    "PostgreSQL's intervals have microseconds, this one has nanoseconds".to_owned()
+                );
+            }
+            let microseconds = value.nanoseconds / 1000;
+            // Each part has a sign: in the standard's IntervalStyle a lone leading minus would
+            // count for all parts.
+            (
+                1186,
+                format!(
+                    "{:+} months {:+} days {microseconds:+} microseconds",
+                    value.months, value.days
+                ),
+            )
+        }
+        other => return Err(format!("values of type {other} can't be sent to PostgreSQL")),
+    }))
+}
+
+/// A timestamp without nanoseconds.
+fn timestamp(column: &dyn Array, i: usize, unit: TimeUnit, zone: &str) -> Result<String, String> {
+    let counts = cast(column, &DataType::Int64).map_err(|error| error.to_string())?;
+    let count = counts.as_primitive::<Int64Type>().value(i);
+    let (per_second, to_microseconds): (i64, fn(i64) -> i64) = match unit {
+        TimeUnit::Second => (1, |_| 0),
+        TimeUnit::Millisecond => (1000, |rest| rest * 1000),
+        TimeUnit::Microsecond => (1_000_000, |rest| rest),
+        TimeUnit::Nanosecond => (1_000_000_000, |rest| rest / 1000),
+    };
+    Ok(times::timestamp(
+        count.div_euclid(per_second),
+        to_microseconds(count.rem_euclid(per_second)),
+        zone,
+    ))
+}
+
+fn has_nanoseconds(column: &dyn Array, i: usize) -> bool {
+    cast(column, &DataType::Int64)
+        .is_ok_and(|values| values.as_primitive::<Int64Type>().value(i) % 1000 != 0)
+}
+
+/// An array literal: `{"1",NULL}`.
+fn list(column: &dyn Array) -> Result<Parameter, String> {
+    if column.is_null(0) {
+        return Ok(Parameter { oid: INFERRED, text: None });
+    }
+    let items = match column.data_type() {
+        DataType::List(_) => column.as_list::<i32>().value(0),
+        DataType::LargeList(_) => column.as_list::<i64>().value(0),
+        _ => column.as_fixed_size_list().value(0),
+    };
+    let mut oids = Vec::new();
+    let mut texts = Vec::with_capacity(items.len());
+    for i in 0..items.len() {
+        match scalar(items.as_ref(), i)? {
+            Some((oid, text)) => {
+                oids.push(oid);
+                texts.push(format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")));
+            }
+            None => texts.push("NULL".to_owned()),
+        }
+    }
+    let oid = array_oid(&oids);
+    Ok(Parameter { oid, text: Some(format!("{{{}}}", texts.join(","))) })
+}
+
+/// The type of an array whose items have these types; of integers, the widest.
+fn array_oid(items: &[u32]) -> u32 {
+    let item =
+        match items.iter().max_by_key(|oid| [21, 23, 20].iter().position(|known| known == *oid)) {
+            Some(oid) => *oid,
+            None => return INFERRED,
+        };
+    match item {
+        16 => 1000,
+        17 => 1001,
+        20 => 1016,
+        21 => 1005,
+        23 => 1007,
+        701 => 1022,
+        1082 => 1182,
+        1083 => 1183,
+        1114 => 1115,
+        1184 => 1185,
+        1186 => 1187,
+        1700 => 1231,
+        2950 => 2951,
+        _ => INFERRED,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    use arrow::array::{
+        ArrayRef, BinaryArray, Decimal128Array, Int64Array, ListArray, NullArray, StringArray,
+    };
+    use arrow::array::{
+        DurationMicrosecondArray, Float32Array, Time64NanosecondArray, TimestampMicrosecondArray,
+        TimestampSecondArray,
+    };
+    use arrow::datatypes::Float32Type;
+
+    fn sent(column: ArrayRef) -> (u32, Option<String>) {
+        let row = RecordBatch::try_from_iter([("p", column)]).unwrap();
+        let parameter = parameters(Some(&row)).unwrap().remove(0);
+        (parameter.oid, parameter.text)
+    }
+
+    #[test]
+    fn values_and_their_types() {
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(sent(Arc::new(Int64Array::from(vec![5]))), (21, some("5")));
+        assert_eq!(sent(Arc::new(Int64Array::from(vec![1 << 40]))), (20, some("1099511627776")));
+        assert_eq!(sent(Arc::new(StringArray::from(vec!["a\"b"]))), (INFERRED, some("a\"b")));
+        assert_eq!(sent(Arc::new(BinaryArray::from_vec(vec![b"\x00\xff"]))), (17, some("\\x00ff")));
+        assert_eq!(sent(Arc::new(NullArray::new(1))), (INFERRED, None));
+        let decimal = Decimal128Array::from(vec![-705]).with_precision_and_scale(10, 2).unwrap();
+        assert_eq!(sent(Arc::new(decimal)), (1700, some("-7.05")));
+        let list = ListArray::from_iter_primitive::<Int64Type, _, _>([Some([
+            Some(1),
+            None,
+            Some(70_000),
+        ])]);
+        assert_eq!(sent(Arc::new(list)), (1007, some("{\"1\",NULL,\"70000\"}")));
+    }
+
+    #[test]
+    fn durations_have_days() {
+        let text =
+            |microseconds: i64| sent(Arc::new(DurationMicrosecondArray::from(vec![microseconds])));
+        let some = |text: &str| (1186, Some(text.to_owned()));
+        assert_eq!(text(DAY_MICROSECONDS), some("+1 days +0 microseconds"));
+        assert_eq!(text(-DAY_MICROSECONDS - 1), some("-1 days -1 microseconds"));
+        assert_eq!(text(-3_600_000_000), some("+0 days -3600000000 microseconds"));
+        assert_eq!(text(i64::MIN), some("-106751991 days -14454775808 microseconds"));
+    }
+
+    #[test]
+    fn floats_are_exact() {
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(
+            sent(Arc::new(Float32Array::from(vec![0.1]))),
+            (701, some("0.10000000149011612"))
+        );
+        let half = cast(&Float32Array::from(vec![0.1]), &DataType::Float16).unwrap();
+        assert_eq!(sent(half), (701, some("0.0999755859375")));
+        let list = ListArray::from_iter_primitive::<Float32Type, _, _>([Some([Some(0.1), None])]);
+        assert_eq!(sent(Arc::new(list)), (1022, some("{\"0.10000000149011612\",NULL}")));
+    }
+
+    #[test]
+    fn times_of_nanoseconds_are_refused() {
+        let time = |value| {
+            RecordBatch::try_from_iter([(
+                "p",
+                Arc::new(Time64NanosecondArray::from(vec![value])) as _,
+            )])
+        };
+        assert!(parameters(Some(&time(1_001).unwrap())).is_err());
+        assert_eq!(
+            sent(Arc::new(Time64NanosecondArray::from(vec![1_000]))),
+            (1083, Some("00:00:00.000001".to_owned()))
+        );
+    }
+
+    #[test]
+    fn instants_do_not_depend_on_their_zone() {
+        let some = |text: &str| Some(text.to_owned());
+        // Amsterdam was 19 minutes and 32 seconds ahead until 1937.
+        let seconds =
+            TimestampSecondArray::from(vec![-2_000_000_000]).with_timezone("Europe/Amsterdam");
+        assert_eq!(sent(Arc::new(seconds)), (1184, some("1906-08-16 20:26:40+00:00")));
+        let exact = TimestampMicrosecondArray::from(vec![1]).with_timezone("-05:00");
+        assert_eq!(sent(Arc::new(exact)), (1184, some("1970-01-01 00:00:00.000001+00:00")));
+    }
+}

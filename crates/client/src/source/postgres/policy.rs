@@ -1,0 +1,171 @@
+//! What the source remembers of earlier statements to choose a path for the next one.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::time::{Duration, Instant};
+
+use dray_postgres::{Session, Socket, TableScan, is_query};
+
+use super::connection::Extension;
+use super::reason::{Decision, Reason};
+use crate::options::{ExtensionChoice, Partitions, QueryOptions};
+
+/// How long a table counts as too small for more connections, and the most statements for which
+/// that is remembered.
+const SMALL_TABLE_LASTS: Duration = Duration::from_secs(60);
+const SMALL_TABLES_MAX: usize = 64;
+/// The most attribute names that are remembered.
+const ATTRIBUTES_MAX: usize = 4096;
+
+/// Up to this many rows arrive sooner as rows: the server takes 20 to 40 us longer to begin and end
+/// a COPY of the extension.
+const FEW_ROWS: u64 = 32;
+/// The most statements with few rows that are remembered.
+const FEW_ROWS_STATEMENTS_MAX: usize = 256;
+
+/// What is remembered of a connection's statements.
+#[derive(Debug)]
+pub(super) struct StatementPolicy {
+    /// Statements whose last result had few rows.
+    few_rows: HashSet<String>,
+    /// Statements whose tables were too small for more connections, and when that was found.
+    small_tables: HashMap<String, Instant>,
+    /// Workers could not connect.
+    connections_failed: bool,
+    /// The last statement that ran over one connection.
+    statement: String,
+    /// No statement can have changed the session, if none of `attributes` is a function.
+    session_unchanged: bool,
+    /// Names after a dot in statements so far, which may be functions.
+    attributes: BTreeSet<String>,
+}
+
+impl Default for StatementPolicy {
+    fn default() -> Self {
+        Self {
+            few_rows: HashSet::new(),
+            small_tables: HashMap::new(),
+            connections_failed: false,
+            statement: String::new(),
+            session_unchanged: true,
+            attributes: BTreeSet::new(),
+        }
+    }
+}
+
+/// A statement that may be read over several connections.
+#[derive(Debug)]
+pub(super) struct Candidate {
+    pub(super) scan: TableScan,
+    /// The number of connections that the user asked for; None to choose.
+    pub(super) connections: Option<usize>,
+}
+
+/// Whether the extension can run a statement, by the statement and the options alone.
+pub(super) fn decide_extension(
+    extension: &Extension,
+    sql: &str,
+    choice: ExtensionChoice,
+) -> Decision<()> {
+    Decision::Refused(match extension {
+        Extension::Missing => Reason::ExtensionMissing,
+        Extension::NotLoadable(error) => Reason::ExtensionNotLoadable(error.clone()),
+        Extension::Installed(_) if choice == ExtensionChoice::Never => Reason::ExtensionOff,
+        Extension::Installed(_) if !is_query(sql) => Reason::NotAQuery,
+        Extension::Installed(_) => return Decision::Run(()),
+    })
+}
+
+impl StatementPolicy {
+    /// Whether to run a statement through the extension.
+    pub(super) fn decide_extension(
+        &self,
+        extension: &Extension,
+        sql: &str,
+        choice: ExtensionChoice,
+    ) -> Decision<()> {
+        match decide_extension(extension, sql, choice) {
+            Decision::Run(()) if choice == ExtensionChoice::Auto && self.few_rows.contains(sql) => {
+                Decision::Refused(Reason::FewRowsLastTime)
+            }
+            decision => decision,
+        }
+    }
+
+    /// Whether to look if a statement's table is worth several connections.
+    pub(super) fn decide_partitions(
+        &self,
+        session: &Session<Socket>,
+        sql: &str,
+        options: &QueryOptions,
+    ) -> Decision<Candidate> {
+        let connections = match options.postgres.partitions {
+            Partitions::Exactly(1) => return Decision::Refused(Reason::OneConnectionAsked),
+            Partitions::Exactly(count) => Some(usize::from(count)),
+            Partitions::Auto if self.connections_failed => {
+                return Decision::Refused(Reason::ConnectionsFailedBefore);
+            }
+            // Inspecting the table takes longer than a small statement that runs over and over.
+            Partitions::Auto if self.was_small(sql) => {
+                return Decision::Refused(Reason::SmallTableBefore);
+            }
+            Partitions::Auto => None,
+        };
+        if session.is_in_transaction() || !self.session_unchanged {
+            return Decision::Refused(Reason::SessionMayDiffer);
+        }
+        if options.parameters.as_ref().is_some_and(|row| row.num_columns() > 0) {
+            return Decision::Refused(Reason::Parameters);
+        }
+        match session.table_scan(sql) {
+            Ok(scan) => Decision::Run(Candidate { scan, connections }),
+            Err(why) => Decision::Refused(Reason::NotSplittable(why)),
+        }
+    }
+
+    fn was_small(&self, sql: &str) -> bool {
+        self.small_tables.get(sql).is_some_and(|since| since.elapsed() < SMALL_TABLE_LASTS)
+    }
+
+    /// Remembers that a statement's table was not worth more connections.
+    pub(super) fn note_small_table(&mut self, sql: &str) {
+        if self.small_tables.len() >= SMALL_TABLES_MAX {
+            self.small_tables.clear();
+        }
+        self.small_tables.insert(sql.to_owned(), Instant::now());
+    }
+
+    /// Remembers that workers could not connect.
+    pub(super) fn note_failed_connections(&mut self) {
+        self.connections_failed = true;
+    }
+
+    /// Remembers a statement that is about to run over one connection.
+    pub(super) fn note_statement(&mut self, session: &Session<Socket>, sql: &str) {
+        if self.statement == sql {
+            return;
+        }
+        self.session_unchanged &=
+            session.is_preserved_by(sql) && self.attributes.len() <= ATTRIBUTES_MAX;
+        if self.session_unchanged {
+            self.attributes.extend(session.attribute_names(sql));
+        }
+        sql.clone_into(&mut self.statement);
+    }
+
+    /// Remembers whether the last statement that ran over one connection had few rows.
+    pub(super) fn note_rows(&mut self, rows: u64, extension: &Extension) {
+        if rows > FEW_ROWS || !matches!(extension, Extension::Installed(_)) {
+            self.few_rows.remove(&self.statement);
+        } else if !self.few_rows.contains(&self.statement) {
+            if self.few_rows.len() >= FEW_ROWS_STATEMENTS_MAX {
+                self.few_rows.clear();
+            }
+            self.few_rows.insert(self.statement.clone());
+        }
+    }
+
+    /// Names in earlier statements that may be functions, which may have changed the session.
+    pub(super) fn attributes(&self) -> &BTreeSet<String> {
+        &self.attributes
+    }
+}

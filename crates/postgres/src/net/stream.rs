@@ -1,0 +1,148 @@
+//! Streams whose reads and writes give up regularly.
+
+use std::io::{self, Read, Write};
+use std::time::{Duration, Instant};
+
+use super::TICK;
+use crate::error::Error;
+
+/// A blocking socket whose reads and writes fail with `WouldBlock` when nothing moves for [`TICK`].
+/// Reads also do so now and then while bytes arrive. Both can be retried.
+#[derive(Debug)]
+pub struct TimedStream<S> {
+    stream: S,
+    /// When a read last failed so that the caller could look around.
+    ticked: Instant,
+    /// How long reads and writes have waited since the peer last moved.
+    silent: Duration,
+    /// The limit of `silent`; None is unlimited.
+    read_timeout: Option<Duration>,
+    /// The process that made the stream.
+    process: u32,
+}
+
+impl<S> TimedStream<S> {
+    /// Wraps a stream whose own timeout for reads and writes is [`TICK`]. They fail for good when
+    /// the peer has not moved for `read_timeout`.
+    pub fn new(stream: S, read_timeout: Option<Duration>) -> Self {
+        let ticked = Instant::now();
+        Self { stream, ticked, silent: Duration::ZERO, read_timeout, process: std::process::id() }
+    }
+
+    /// The wrapped stream.
+    pub fn stream(&self) -> &S {
+        &self.stream
+    }
+
+    fn timed(&mut self, work: impl FnOnce(&mut S) -> io::Result<usize>) -> io::Result<usize> {
+        check_process(self.process)?;
+        let began = Instant::now();
+        let done = work(&mut self.stream);
+        match &done {
+            Err(error) if is_timeout(error) => {
+                self.ticked = Instant::now();
+                self.silent += self.ticked.duration_since(began);
+                match self.read_timeout {
+                    Some(max) if self.silent >= max => Err(io::Error::other(ReadTimeout(max))),
+                    _ => done,
+                }
+            }
+            _ => {
+                self.silent = Duration::ZERO;
+                done
+            }
+        }
+    }
+}
+
+impl<S: Read> Read for TimedStream<S> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.ticked.elapsed() >= TICK {
+            self.ticked = Instant::now();
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        self.timed(|stream| stream.read(buffer))
+    }
+}
+
+impl<S: Write> Write for TimedStream<S> {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        self.timed(|stream| stream.write(buffer))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
+
+/// Makes sure that this is the process `owner`. After a fork both processes would read each
+/// other's answers.
+///
+/// # Errors
+/// In any other process.
+pub fn check_process(owner: u32) -> io::Result<()> {
+    match std::process::id() {
+        process if process == owner => Ok(()),
+        process => Err(io::Error::other(format!(
+            "the connection belongs to process {owner}, and this is process {process}: \
+             connect again after a fork"
+        ))),
+    }
+}
+
+/// The peer has not moved for this long.
+#[derive(Debug)]
+struct ReadTimeout(Duration);
+
+impl std::fmt::Display for ReadTimeout {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the server has sent nothing for {:?}, which is the read_timeout", self.0)
+    }
+}
+
+impl std::error::Error for ReadTimeout {}
+
+/// Whether a read or write failed because the peer was silent for `read_timeout`.
+pub(crate) fn is_read_timeout(error: &(dyn std::error::Error + 'static)) -> bool {
+    let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+    inner.is_some_and(|inner| inner.is::<ReadTimeout>())
+}
+
+/// Whether a read or write only gave up for a tick. `TimedOut` is no tick: with it the kernel says
+/// that the peer is gone.
+pub fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+/// Called while a socket is silent, at least every [`TICK`] or so; an error ends the wait.
+pub type CancelCheck<'a, E = Error> = &'a mut dyn FnMut() -> Result<(), E>;
+
+/// Writes all of `bytes` and flushes, with a call of `check` at least every [`TICK`] or so.
+///
+/// # Errors
+/// What `failed` makes of the stream's error, or the error of `check`.
+pub fn write_all<E>(
+    stream: &mut (impl Write + ?Sized),
+    mut bytes: &[u8],
+    mut failed: impl FnMut(io::Error) -> E,
+    check: CancelCheck<'_, E>,
+) -> Result<(), E> {
+    let mut checked = Instant::now();
+    loop {
+        if checked.elapsed() >= TICK {
+            checked = Instant::now();
+            check()?;
+        }
+        let moved = match bytes.is_empty() {
+            false => stream.write(bytes),
+            true => stream.flush().map(|()| 0),
+        };
+        match moved {
+            Ok(0) if bytes.is_empty() => return Ok(()),
+            Ok(0) => return Err(failed(io::ErrorKind::WriteZero.into())),
+            Ok(written) => bytes = &bytes[written..],
+            Err(error) if is_timeout(&error) => check()?,
+            Err(error) => return Err(failed(error)),
+        }
+    }
+}
