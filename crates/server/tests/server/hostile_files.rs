@@ -300,7 +300,7 @@ async fn text_whose_rows_do_not_end_is_refused() {
             .err()
             .unwrap();
         assert!(
-            error.contains("a batch of them is more than the 67108864 bytes that memory allows"),
+            error.contains("a batch exceeds the 67108864 bytes that memory allows"),
             "{name}: {error}"
         );
     }
