@@ -176,7 +176,7 @@ def test_its_transaction_survives_our_questions(driver_connection: Any) -> None:
         "/* c */ INSERT INTO mine VALUES (1) RETURNING a",
         "WITH x AS (INSERT INTO mine VALUES (1) RETURNING a) SELECT * FROM x",
     ):
-        with pytest.raises(dray.QueryError, match="changes nothing"):
+        with pytest.raises(dray.QueryError, match="change nothing"):
             dray.read(driver_connection, sql, extension=False)
     assert _in_transaction(driver_connection)
     assert dray.read(driver_connection, "SELECT * FROM mine", extension=False).num_rows == 0
