@@ -23,6 +23,8 @@ ALL_FUZZ_SECONDS ?= 600
 ALL_ROUNDS ?= 10000
 ALL_FAULTS ?= 800000
 ALL_POSTGRES_FAULTS ?= 200000
+ALL_EXTENSION_FAULTS ?= 50000
+ALL_TEST_ROUNDS ?= 100
 
 .PHONY: demo test test-all bench bench-postgres bench-network bench-parquet bench-sort check-link \
 	study study-test lint rust-test python-test spec-test extension-test fuzz miri build python \
@@ -40,6 +42,8 @@ test-all: export DRAY_ROUNDS := $(ALL_ROUNDS)
 test-all: export DRAY_SORT_ROUNDS := $(ALL_ROUNDS)
 test-all: export DRAY_FAULTS := $(ALL_FAULTS)
 test-all: export DRAY_POSTGRES_FAULTS := $(ALL_POSTGRES_FAULTS)
+test-all: export DRAY_EXTENSION_FAULTS := $(ALL_EXTENSION_FAULTS)
+test-all: export DRAY_TEST_ROUNDS := $(ALL_TEST_ROUNDS)
 test-all: test
 
 bench: setup-bench build python
@@ -145,7 +149,7 @@ miri: MIRI_TEST = cargo +nightly miri test --locked --target-dir $(CARGO_TARGET_
 	-p dray-format -p dray-page -p dray-sort
 miri: setup-miri
 	$(MIRI_TEST) --test build --test keys --test small
-	$(MIRI_TEST) --lib -- room::
+	$(MIRI_TEST) --lib -- output::tests
 
 setup:
 	scripts/setup $(CACHE)

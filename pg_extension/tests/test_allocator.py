@@ -163,7 +163,7 @@ def test_a_send_that_fails(failing):
             assert time.monotonic() < deadline, "the session goes on"
             time.sleep(0.05)
     log = failing.log.read_text(errors="replace")
-    assert "a send that fails, as a test wants it" in log
+    assert "a test lets this send fail" in log
     assert (
         "FATAL:  terminating connection because a message to the client could not be completed"
         in log
