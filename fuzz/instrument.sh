@@ -1,6 +1,6 @@
 #!/bin/sh
-# A wrapper of rustc (RUSTC_WRAPPER) that instruments only Dray's own crates for libFuzzer. The fuzzer
-# then sees only our branches, and Arrow compiles in a fifth of the time. The flags are those of
+# A wrapper of rustc (RUSTC_WRAPPER) that instruments only Dray's own crates for libFuzzer. So the
+# fuzzer sees only our branches, and Arrow compiles in a fifth of the time. The flags are those of
 # cargo-fuzz.
 set -eu
 rustc=$1
