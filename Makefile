@@ -36,7 +36,7 @@ demo: build python
 test: lint rust-test spec-test python-test extension-test fuzz
 	@echo "all checks passed"
 
-# The same with a million faults on the wire and longer fuzzing. It takes some hours.
+# The same with a million faults on the wire, and longer fuzzing and random tests. It takes hours.
 test-all: export FUZZ_SECONDS := $(ALL_FUZZ_SECONDS)
 test-all: export DRAY_ROUNDS := $(ALL_ROUNDS)
 test-all: export DRAY_SORT_ROUNDS := $(ALL_ROUNDS)
@@ -74,12 +74,12 @@ bench-sort: setup-sort build python
 	DRAY_LAB_TPCDS_PYTHON=$(TPCDS_VENV)/bin/python $(SORT_VENV)/bin/python -m lab.sort.bench \
 		--scale-factor $(SCALE_FACTOR) --rounds $(ROUNDS) --dray $(DRAY) $(SORT_OPTIONS)
 
-# Compares links with their settings. Needs root.
+# Checks that links behave as they are set. Needs root.
 check-link: setup-bench
 	$(SUDO) $(PYTHON) -m lab.link --rate 100mbit --round-trip 25ms --loss 1% --check
 	$(SUDO) $(PYTHON) -m lab.link --rate 1gbit --veth --check
 
-# A workspace of its own with a target folder of its own. Links between namespaces need root.
+# The study is a workspace of its own. Links between namespaces need root.
 study: setup-bench
 	cargo build --release --locked --manifest-path lab/study/Cargo.toml \
 		--target-dir $(CARGO_TARGET_DIR)/study
@@ -91,7 +91,8 @@ study-test: setup
 		--target-dir $(CARGO_TARGET_DIR)/study -- -D warnings
 	cd lab/study && cargo test --release --locked --target-dir $(CARGO_TARGET_DIR)/study
 
-# The same profile and crates everywhere: another selection would compile the engine again.
+# All targets build the same crates with the same profile: another selection would compile the
+# engine again.
 build: setup
 	cargo build --release --locked --workspace
 
@@ -141,8 +142,8 @@ extension-test: setup-test
 fuzz: setup-test
 	fuzz/run.sh $(FUZZ_SECONDS)
 
-# Miri runs the small tests of pages and of the sort, and those of the chunk that fill uninitialised
-# memory. It is not part of `make test`, because it needs a nightly toolchain. Isolation is off,
+# Runs the small tests of pages, of the sort, and of output buffers (`crates/format/src/output.rs`)
+# under Miri. It is not part of `make test`, because it needs a nightly toolchain. Isolation is off,
 # because the sort uses a folder.
 miri: export MIRIFLAGS = -Zmiri-disable-isolation
 miri: MIRI_TEST = cargo +nightly miri test --locked --target-dir $(CARGO_TARGET_DIR)/miri \

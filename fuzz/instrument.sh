@@ -1,7 +1,7 @@
 #!/bin/sh
-# rustc for cargo (RUSTC_WRAPPER), which instruments Dray's own crates for libFuzzer and leaves the
-# others alone: the fuzzer then sees our branches only, and Arrow compiles in a fifth of the time.
-# The flags are cargo-fuzz's.
+# A wrapper of rustc (RUSTC_WRAPPER) that instruments only Dray's own crates for libFuzzer. So the
+# fuzzer sees only our branches, and Arrow compiles in a fifth of the time. The flags are those of
+# cargo-fuzz.
 set -eu
 rustc=$1
 shift

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Runs every fuzz target for SECONDS on stable Rust, and fails if one crashes, hangs, or takes too
-# much memory. Needed: cargo and a C++ compiler (libFuzzer comes as source with the crate
-# libfuzzer-sys). No nightly, no cargo-fuzz.
+# Runs the named fuzz targets, or all of them, for SECONDS each. Fails if one crashes, hangs, or
+# takes too much memory. It needs stable Rust and a C++ compiler, for the source of libFuzzer in the
+# crate libfuzzer-sys, but neither a nightly toolchain nor cargo-fuzz.
 #
 #   fuzz/run.sh SECONDS [TARGET…]
 #
-# Every target starts from the vectors of spec/vectors and from fuzz/corpus/TARGET, which are only
-# read. With KEEP=1, the few inputs that reach more than these did are added to the corpus.
+# Each target starts from the vectors in spec/vectors and from fuzz/corpus/TARGET, which it only
+# reads. With KEEP=1, the few inputs that reach new code are added to the corpus.
 set -eu
 seconds=${1:?usage: fuzz/run.sh SECONDS [TARGET…]}
 shift

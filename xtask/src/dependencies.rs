@@ -8,7 +8,7 @@ use serde_json::Value;
 const PAGE: &str = "ARCHITECTURE.md";
 const BEGIN: &str = "<!-- dependencies: checked by xtask -->";
 
-/// The crates of this workspace, and the other crates of it that each depends on.
+/// Each crate of this workspace, with the crates of the workspace that it depends on.
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
 /// Fails unless the table lists exactly the crates of the workspace with their dependencies.
