@@ -14,7 +14,7 @@ const NOT_IN_REPERTOIRE: &str = "22021";
 pub enum ErrorKind {
     /// The server can't be reached, or the connection broke.
     Connection,
-    /// The token is missing or wrong, or the server's certificate is not trusted.
+    /// The token or password is missing or wrong, or the server's certificate is not trusted.
     Authentication,
     /// The SQL does not parse, bind or plan.
     Query,
@@ -30,7 +30,7 @@ pub enum ErrorKind {
     Protocol,
     /// The call is wrong: a malformed uri, a bad option, a connection that is busy or closed.
     Usage,
-    /// A defect in the server.
+    /// A defect in the server or in this client.
     Internal,
 }
 
@@ -84,7 +84,7 @@ impl Error {
         self
     }
 
-    /// The error of PostgreSQL's rows that don't make a batch. A string that is not UTF-8 has the
+    /// The error of PostgreSQL's rows that can't become a batch. A string that is not UTF-8 has the
     /// kind, text and SQLSTATE that the extension gives it.
     pub(crate) fn of_rows(error: dray_format::Error) -> Self {
         match error.kind() {

@@ -1,4 +1,4 @@
-//! Connections to a Dray server, and results as Arrow.
+//! Connections to a Dray server or to PostgreSQL, and results as Arrow.
 //!
 //! ```no_run
 //! use dray_client::{ConnectOptions, Connection, QueryOptions};

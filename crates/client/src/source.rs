@@ -92,7 +92,7 @@ pub(crate) trait Source: Debug + Send {
 /// What a source fills while it receives a result.
 #[derive(Debug)]
 pub(crate) struct Sink<'a> {
-    /// Where batches lie.
+    /// The memory that batches are decoded into.
     pub(crate) memory: &'a mut Arena,
     /// How columns were encoded; sources add to it.
     pub(crate) profile: &'a mut Profile,

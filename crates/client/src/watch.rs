@@ -8,8 +8,8 @@ pub enum Verdict {
     /// The statement goes on.
     #[default]
     Continue,
-    /// The statement is cancelled. The server has two seconds to confirm; then the connection can
-    /// be used again.
+    /// The statement is cancelled. Once the server confirms, the connection can be used again;
+    /// after two seconds without a confirmation it is given up.
     Cancel,
     /// The statement is cancelled, and nobody waits for the server: the connection is given up.
     Abandon,

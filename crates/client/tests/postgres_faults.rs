@@ -253,7 +253,7 @@ fn meet(proxy: &Proxy, clean: &[Clean], seed: u64, case: u64) -> usize {
     outcome
 }
 
-/// Whether a table that differs has a possible number of rows.
+/// Checks that a table that differs has a possible number of rows.
 fn check_unseen(found: &RecordBatch, expected: &Outcome, records: &[Record], what: &str) {
     let is_asked_for_the_same = records.iter().all(|record| record.up.came == record.up.left);
     if is_asked_for_the_same {

@@ -39,9 +39,9 @@ pub enum StringLayout {
 
 /// Reads the chunks of one stream into record batches that share the chunks' buffers.
 ///
-/// It alone builds arrays without checking them again. Its columns come from [`decode`], which
-/// checks them against the stream's schema, or from a [`crate::BatchBuilder`] of that schema, and
-/// the Arrow schema is made from the same one.
+/// Only the decoder builds arrays without letting Arrow check them again. Its columns come from
+/// [`decode`], which checks them against the stream's schema, or from a [`crate::BatchBuilder`] of
+/// that schema, and the Arrow schema is made from the same one.
 #[derive(Debug, Clone)]
 pub struct Decoder {
     schema: Arc<Schema>,
@@ -104,7 +104,7 @@ impl Decoder {
         Ok((header, self.batch(batch)?))
     }
 
-    /// Makes a record batch of rows that a builder made.
+    /// Turns the rows of a builder into a record batch.
     ///
     /// # Errors
     /// When they have another schema, a string is not UTF-8, or strings are too long for the

@@ -14,7 +14,7 @@ const BLOCK: usize = 1024;
 const LANES_32: usize = 32;
 const LANES_64: usize = 16;
 const BLOCK_BYTES_PER_BIT: usize = BLOCK / 8;
-/// The most bytes of a tail, and the 16 bytes that are read at once after its last value.
+/// The most bytes of a tail, plus 16: its last value is read in a window of 16 bytes.
 const TAIL_BYTES_MAX: usize = (BLOCK - 1) * 8 + 16;
 
 /// The size of `count` values of `bits` bits; none if it overflows.

@@ -113,7 +113,7 @@ impl BatchBuilder {
         &mut self.columns
     }
 
-    /// Ends a row. Each column must have got its value.
+    /// Ends a row. Each column must have received its value.
     ///
     /// # Errors
     /// When a column has a different number of values.

@@ -1,9 +1,9 @@
-//! Clocks that encoding is timed by.
+//! The clock that times encoding.
 
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-/// The time since some moment, the same one at every call.
+/// Returns the time since a fixed moment.
 pub type Clock = fn() -> Duration;
 
 /// The wall-clock time since the first call.

@@ -74,8 +74,8 @@ pub enum Values {
         /// The values.
         bytes: Bytes,
     },
-    /// Decimals of 128 bits whose unscaled integers fit 32 or 64: in two's complement. A source
-    /// need not widen them, because a chunk carries them like this.
+    /// Decimals of 128 bits as unscaled integers of 32 or 64 bits, in two's complement. A source
+    /// need not widen them: a chunk carries them at this width.
     Narrow {
         /// Bytes of a value: 4 or 8.
         width: usize,
@@ -187,7 +187,7 @@ impl Column {
         }
     }
 
-    /// An upper bound of the values that take no bytes (chunk.md section 5), among the `rows`
+    /// An upper bound on the values that take no bytes (chunk.md section 5), among the `rows`
     /// values from `from` on.
     pub(crate) fn weightless(&self, from: usize, rows: usize) -> usize {
         match &self.values {
@@ -210,7 +210,7 @@ impl Column {
         }
     }
 
-    /// An upper bound of the bytes that the `rows` values from `from` on take in a chunk unencoded,
+    /// An upper bound on the bytes that the `rows` values from `from` on take in a chunk unencoded,
     /// without descriptors and padding. It bounds their share of `decoded_bytes` too.
     pub fn plain_bytes(&self, from: usize, rows: usize) -> u64 {
         // A bitmap is always counted: the column may get one from a struct above it, or from other

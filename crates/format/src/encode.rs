@@ -3,15 +3,15 @@
 //!
 //! ```text
 //! write ─▶ fixed, strings      which encoding
-//!            │   └▶ history    what the chunks before have taught
+//!            │   └▶ history    what earlier chunks have taught
 //!            ▼
 //!          dictionary, stream_dictionary, symbols, decimals, relative, values, huffman
 //!            ▼
 //!          sink
 //! ```
 //!
-//! The rule takes the smallest encoding of those that were tried, and tries those that a sample
-//! promises to be small. It is in [`fixed`] and [`strings`] alone.
+//! The rule tries the encodings that look small in a sample, and takes the smallest. It is in
+//! [`fixed`] and [`strings`] alone.
 
 mod backoff;
 mod decimals;

@@ -49,12 +49,12 @@ impl From<bool> for Checksum {
     }
 }
 
-/// Which limits of the reader a chunk keeps (chunk.md section 7).
+/// Which limits of the reader apply to a chunk (chunk.md section 7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChunkKind {
-    /// Those of every chunk.
+    /// `chunk_bytes_max` and `decoded_bytes_max`.
     Regular,
-    /// The limit of a single row: the chunk has one row, which no regular chunk can hold.
+    /// `row_bytes_max`: the chunk is one row that no regular chunk can hold.
     Jumbo,
 }
 

@@ -17,11 +17,11 @@
 //! ```text
 //! arrow                      conversions from and to Arrow
 //! write    read     build    columns to chunks, chunks to columns, rows to columns
-//! encode                     which encoding; what the chunks before have taught
+//! encode                     chooses encodings, and remembers earlier chunks
 //! sink                       the bytes of a chunk or state frame
 //! compress bitpack  expand   decimals, huffman, symbols, utf8
 //! column   types    header   word
-//! layout   output   cursor   vector, error
+//! layout   output   cursor   vector, clock, error
 //! ```
 //!
 //! ```

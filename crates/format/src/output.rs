@@ -11,10 +11,10 @@ use bytes::Bytes;
 
 use crate::error::{Result, refuse};
 
-/// Where a reader's caller wants the buffers of columns. A reader's scratch buffers are always on
-/// the heap.
+/// The memory that a reader's caller provides for the buffers of columns. Scratch buffers are
+/// always on the heap.
 pub trait BufferSource {
-    /// A buffer of exactly `bytes` bytes, aligned to 64; none to have it on the heap.
+    /// A buffer of exactly `bytes` bytes, aligned to 64; with none, the buffer is on the heap.
     fn buffer(&mut self, bytes: usize) -> Option<Box<dyn BufferSlice>>;
 
     /// Whether plain buffers are copied here too, so that no column keeps the chunk's body alive.
@@ -211,8 +211,8 @@ impl<V: Flat> Appender<'_, V> {
 /// A value that consists of its bytes, whatever they are.
 ///
 /// # Safety
-/// [`OutputBuffer`] takes the memory of slots for initialised bytes once values were put into them.
-/// So an implementation promises:
+/// [`OutputBuffer`] treats slots as initialised bytes once values were put into them. So an
+/// implementation promises:
 ///
 /// - `Slot` consists of `MaybeUninit<u8>` alone: it has no padding, no invalid values and no other
 ///   alignment;

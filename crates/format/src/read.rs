@@ -1,8 +1,8 @@
 //! From a chunk's bytes to columns: `spec/chunk.md` sections 3 to 5 and `spec/encodings.md`.
 //!
 //! Plain buffers are shared with the chunk. Everything else is decoded into new buffers, on the
-//! heap or from a [`BufferSource`]; each allocation is taken out of the size that the chunk
-//! declared. Nothing in a chunk is trusted before it is checked.
+//! heap or from a [`BufferSource`]; their bytes are charged to the size that the chunk declared,
+//! which bounds scratch buffers too. Nothing in a chunk is trusted before it is checked.
 
 mod checks;
 mod columns;

@@ -1,7 +1,8 @@
 //! The byte sinks of a chunk, and of the state frame ahead of it.
 //!
 //! A [`Sink`] collects the descriptors and the body of one frame. Large buffers are shared, small
-//! ones are copied together. Encoders know sinks alone; the writer of columns knows encoders.
+//! ones are copied together. Encoders write to sinks and know nothing above them; `write` calls the
+//! encoders.
 //!
 //! ```text
 //! ColumnWriter ─▶ encoders ─▶ Sinks ┬ chunk: Sink ─▶ descriptors, body ─▶ Frame
@@ -147,7 +148,7 @@ impl Sink {
         self.stored_buffer(Compressor::None, raw, raw_bytes)
     }
 
-    /// A buffer compressed, if that takes a tenth less than `bytes`.
+    /// Compresses a buffer. None unless the result is a tenth smaller than `bytes`.
     pub(crate) fn compressed(&mut self, raw: &[u8], bytes: usize) -> Option<Bytes> {
         let (compressor, level) = self.compression.compressor();
         if raw.len() < COMPRESSED_BYTES_MIN {

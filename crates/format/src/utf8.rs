@@ -5,7 +5,7 @@ use crate::error::{Error, Result, refuse};
 use crate::types::{Field, Schema, Type};
 use crate::vector::widest;
 
-/// Bytes that are searched for anything but ASCII at a time.
+/// Bytes that are checked for ASCII at a time.
 const ASCII_STEP: usize = 4096;
 
 impl Batch {
@@ -13,8 +13,8 @@ impl Batch {
     /// must fit the schema, like one from a [`BatchBuilder`](crate::BatchBuilder).
     ///
     /// # Errors
-    /// Of kind [`Utf8`](crate::ErrorKind::Utf8) when a string is not; the error names its column.
-    /// And when a column is not of its type.
+    /// Of kind [`Utf8`](crate::ErrorKind::Utf8) when a string is not UTF-8; the error names its
+    /// column. Also when a column does not have its type.
     pub fn check_strings(&self, schema: &Schema) -> Result<()> {
         if schema.fields.len() != self.columns.len() {
             refuse!(

@@ -2,7 +2,7 @@
 
 use crate::output::Flat;
 
-/// An unsigned integer with the bits of a value of its width, whatever the value's type.
+/// The bits of a value as an unsigned integer of the same width, whatever the value's type.
 pub(crate) trait Word: Copy + Ord + std::hash::Hash {
     /// Its bytes.
     type Raw: Flat + PartialEq;
@@ -120,7 +120,7 @@ macro_rules! words {
 }
 words!(u8 u16 u32 u64 u128);
 
-/// Calls a generic function for the word of a width, if that is one of those named.
+/// Calls a generic function with the word type of a width, if that is among those named.
 macro_rules! for_word {
     ($width:expr, [$($word:ident)*], $function:ident, $arguments:tt, else $other:expr) => {
         match $width {

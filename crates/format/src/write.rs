@@ -21,11 +21,11 @@ use crate::layout::{WEIGHTLESS_MAX, check_count};
 use crate::sink::{DictionaryBudget, Sink, Sinks, StateSink};
 use crate::types::Schema;
 
-/// An upper bound of the size of a chunk with `nodes` columns ([`Schema::nodes`]) of `plain_bytes`
+/// An upper bound on the size of a chunk with `nodes` columns ([`Schema::nodes`]) of `plain_bytes`
 /// ([`Batch::plain_bytes`]) in all.
 ///
-/// A column adds at most 54 bytes of descriptors and padding of small buffers; a large buffer's
-/// padding is less than a 64th of it.
+/// A column adds at most 54 bytes: its descriptors, and the padding before small buffers. The
+/// padding before a large buffer is less than a 64th of it.
 pub fn chunk_bytes_bound(nodes: usize, plain_bytes: u64) -> u64 {
     2 * HEADER_BYTES as u64 + 64 * nodes as u64 + plain_bytes + plain_bytes / 64
 }

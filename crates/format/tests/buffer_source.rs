@@ -1,4 +1,4 @@
-//! Chunks decoded into buffers of the caller's.
+//! Chunks decoded into the caller's buffers.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by them")]
 

@@ -27,7 +27,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Receives a chunk after its state frame.
+    /// The bytes of a chunk's state frame, if any, and of the chunk, numbered for this reader.
     fn sent(&self, mut chunk: Chunk) -> (Bytes, Bytes) {
         let mut state = BytesMut::new();
         let mut states = self.tables.frames();
@@ -43,6 +43,7 @@ impl Reader {
         (state.freeze(), bytes.freeze())
     }
 
+    /// Receives a chunk after its state frame.
     fn take(&mut self, schema: &Schema, chunk: Chunk) -> Batch {
         let (mut state, bytes) = self.sent(chunk);
         self.state_bytes += state.len();

@@ -45,7 +45,7 @@ use tpchgen::generators::{LineItem, LineItemGenerator};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// So many orders have a customer.
+/// Orders per customer.
 const ORDERS: usize = 10;
 const RUNS: Duration = Duration::from_millis(1500);
 /// The strings of a line item, behind its six numbers of eight bytes, one of four and three dates.
@@ -159,7 +159,8 @@ fn as_arrow(items: &[LineItem<'_>], orders: &[std::ops::Range<usize>]) -> Record
         .unwrap()
 }
 
-/// FlatBuffers: what its compiler makes of a schema of these three tables, as far as this needs it.
+/// FlatBuffers: the code that its compiler would generate for these three tables, as far as it is
+/// needed here.
 mod flat {
     use flatbuffers::{
         FlatBufferBuilder, Follow, ForwardsUOffset, InvalidFlatbuffer, Table, Vector, Verifiable,

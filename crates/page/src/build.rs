@@ -29,7 +29,7 @@ const BLOCK_ROWS: usize = 128;
 /// The rows of a column, and the object of each.
 #[derive(Debug, Clone, Copy)]
 enum Rows<'a> {
-    /// Row `from + i` is of object i.
+    /// Row `from + i` belongs to object i.
     All { from: usize, count: usize },
     /// Pairs of object and row.
     Picked(&'a [(u32, u32)]),
@@ -47,7 +47,7 @@ impl Rows<'_> {
         }
     }
 
-    /// Those whose row passes. `others` is called with the rest.
+    /// The pairs whose row passes. `others` is called with the rest.
     fn filter(
         self,
         mut passes: impl FnMut(usize) -> bool,
@@ -146,8 +146,8 @@ impl PageBuilder {
     ///
     /// # Errors
     /// When the batch does not fit the schema, a string is not UTF-8, a value is missing in a field
-    /// that is not nullable, or an object does not fit any page: nothing is appended then. And when
-    /// there is no memory for a page.
+    /// that is not nullable, or an object does not fit any page: nothing is appended then. Also
+    /// when there is no memory for a page.
     pub fn append(&mut self, batch: &Batch) -> Result<()> {
         let measured = self.measure(batch)?;
         self.append_rows(&measured, 0..batch.rows)

@@ -102,7 +102,7 @@ impl ColumnsBuilder {
         self.rows
     }
 
-    /// The bytes of the rows, of `bytes_max`.
+    /// The bytes that the rows take out of `bytes_max`.
     pub fn bytes(&self) -> u64 {
         self.budget.taken()
     }
@@ -143,9 +143,8 @@ impl ColumnsBuilder {
 }
 
 /// Reads a byte of every cache line that objects begin with. These loads do not wait for each
-/// other. A loop over a column loads one value per object, and meets the misses of one line after
-/// the other. Rows of lineitem in random order went from 163–220 ns to 151–200 ns (four pairs of
-/// runs on a busy machine), customers with their lineitems by 10 %.
+/// other. A loop over a column would load one value per object, and wait for one cache miss after
+/// the other.
 fn fetch(objects: &[Spot<'_>]) {
     let lines = |object: &Spot<'_>| {
         object.extent.iter().step_by(LINE_BYTES).take(LINES_MAX).fold(0, |any, byte| any | byte)

@@ -141,7 +141,7 @@ pub struct Value<'a> {
 
 macro_rules! numbers {
     ($($name:ident),*) => {$(
-        #[doc = concat!("A value with the width of an `", stringify!($name), "`, as one.")]
+        #[doc = concat!("The value as `", stringify!($name), "`, if it has that width.")]
         #[inline]
         pub fn $name(&self) -> Option<$name> {
             const WIDTH: usize = size_of::<$name>();

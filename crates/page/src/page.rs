@@ -19,7 +19,7 @@ pub const HEADER_BYTES: usize = 64;
 pub const PAGE_BYTES: usize = 256 << 10;
 /// The smallest page. The size of a large page is a multiple of this.
 pub const PAGE_BYTES_MIN: usize = 4 << 10;
-/// The largest page that is not large.
+/// The largest regular page.
 pub const PAGE_BYTES_MAX: usize = 1 << 30;
 /// Large pages are smaller than this.
 pub(crate) const LARGE_BYTES_END: usize = 1 << 31;
@@ -51,7 +51,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// Reads a header. It tells how many bytes of a file or a stream the page has.
+    /// Reads a header. Its `page_bytes` tells how many bytes of a file or stream the page takes.
     ///
     /// # Errors
     /// When it breaks a rule of page.md section 2.
@@ -171,12 +171,12 @@ impl VerifiedPage {
         &self.layout
     }
 
-    /// What the page says about itself.
+    /// The page's header.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// The page.
+    /// The page's bytes, header included.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
     }

@@ -1,7 +1,7 @@
 //! A pool of memory for pages.
 //!
 //! Pages of one size are made and dropped by the thousand. A general allocator rounds each of them
-//! up to a size class, keeps memory that one thread has freed from other threads, and returns pages
+//! up to a size class, does not let other threads use what one thread has freed, and returns pages
 //! to the system, which then faults in and clears the next ones. The pool takes memory in slabs of
 //! several pages, and a dropped page goes back to the pool, from whatever thread.
 //!
@@ -69,7 +69,8 @@ impl PagePool {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A page that `fill` writes: all of it, because it may hold the bytes of an earlier page.
+    /// A page that `fill` writes. It must overwrite every byte: the memory may hold an earlier
+    /// page.
     ///
     /// # Errors
     /// Those of `fill`, and when there is no memory.
@@ -120,7 +121,7 @@ pub(crate) struct PooledPage {
 }
 
 impl PooledPage {
-    /// The page's bytes, until the last clone of them is dropped.
+    /// The page's bytes. The memory goes back to the pool when their last clone is dropped.
     pub fn into_bytes(memory: BytesMut, pool: Arc<PagePool>) -> Bytes {
         Bytes::from_owner(Self { memory, pool })
     }

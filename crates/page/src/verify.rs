@@ -8,7 +8,7 @@ use crate::layout::{
 use crate::page::{HEADER_BYTES, Header, SLOT_BYTES};
 use crate::word::{bit_at, bits_at, is_ascii, is_zero, load, u32_at};
 
-/// The bits of a short string's place that are after its bytes, by its length.
+/// Masks of the bytes after a short string in its place, by its length.
 const AFTER: [u128; INLINE_BYTES_MAX + 1] = {
     let mut masks = [0; INLINE_BYTES_MAX + 1];
     let mut length = 0;
@@ -166,7 +166,7 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// Checks that everything is zero that is missing with a validity bit.
+    /// Checks that everything that depends on a validity bit, which is 0, is zero too.
     fn absent(&self, record: &Record, at: usize, bit: usize) -> Result<()> {
         let Some(absent) = record.checks.absent.get(bit) else { return Ok(()) };
         let mut any = false;

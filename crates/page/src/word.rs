@@ -1,7 +1,7 @@
 //! Little-endian words from bytes.
 
-/// `N` bytes from `at` on. Places are always within their bytes; the zeros for others only make
-/// sure that nothing can panic.
+/// `N` bytes from `at` on. They are always within `bytes`; the zeros that are returned otherwise
+/// only rule out a panic.
 #[inline(always)]
 pub(crate) fn load<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     bytes.get(at..).and_then(|rest| rest.first_chunk()).copied().unwrap_or([0; N])

@@ -1,6 +1,6 @@
-//! Values as PostgreSQL's send functions write them: big-endian, one function a type
-//! (`src/backend/utils/adt` of its source). A few types come as text, where only an output function
-//! exists or it is faster.
+//! Values as PostgreSQL's send functions write them: big-endian, one function per type
+//! (`src/backend/utils/adt` of its source). A few types come as text, because they have only an
+//! output function or because it is faster.
 
 mod nested;
 mod reader;
@@ -347,7 +347,7 @@ fn push_timetz(builder: &mut ColumnBuilder, value: &[u8]) -> Result<()> {
             let digits = format!("{fraction:06}");
             let _ = write!(out, ".{}", digits.trim_end_matches('0'));
         }
-        // Zones count to the west.
+        // A zone counts seconds to the west of UTC.
         let (sign, zone) = (if zone <= 0 { '+' } else { '-' }, zone.unsigned_abs());
         let _ = write!(out, "{sign}{:02}", zone / 3600);
         if zone % 3600 > 0 {

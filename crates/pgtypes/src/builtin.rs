@@ -71,12 +71,12 @@ const BASES: &[(u32, u32, &str)] = &[
     (5069, 271, "xid8"),
 ];
 
-/// Arrays that have types of their own: number, number of their arrays, name, number of their
-/// items.
+/// Arrays that have types of their own: oid, oid of their arrays, name, oid of their items.
 const VECTORS: &[(u32, u32, &str, u32)] =
     &[(22, 1006, "int2vector", 21), (30, 1013, "oidvector", 26)];
 
-/// Range, its arrays, its name; multirange, its arrays, its name; what they are of.
+/// The oid of a range type, that of its arrays, its name; the same of its multirange type; the oid
+/// of the type of its bounds.
 type RangeRow = (u32, u32, &'static str, u32, u32, &'static str, u32);
 
 const RANGES: &[RangeRow] = &[
@@ -88,7 +88,7 @@ const RANGES: &[RangeRow] = &[
     (3926, 3927, "int8range", 4536, 6157, "int8multirange", 20),
 ];
 
-/// The type with this number, if every server has it.
+/// The type with this oid, if every server has it.
 pub fn builtin(oid: u32, typmod: i32) -> Option<PgType> {
     // 0 stands for a type without arrays.
     if oid == 0 {
@@ -101,7 +101,7 @@ pub fn builtin(oid: u32, typmod: i32) -> Option<PgType> {
     let item = item.or_else(|| VECTORS.iter().find(|row| row.1 == oid).map(|row| row.0));
     let item = item.or_else(|| RANGES.iter().find(|row| row.1 == oid).map(|row| row.0));
     let item = item.or_else(|| RANGES.iter().find(|row| row.4 == oid).map(|row| row.3))?;
-    // What the column declares is about the items.
+    // The type modifier of the column applies to the items.
     let item = scalar(item, typmod)?;
     let delimiter = if item.oid == 603 { b';' } else { b',' };
     let name = format!("{}[]", item.name);

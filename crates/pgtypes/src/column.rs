@@ -15,10 +15,10 @@ const EXTENSION_KEY: &str = "ARROW:extension:name";
 const DECIMAL_DIGITS_MAX: u32 = 76;
 /// `VARHDRSZ`, which is added to a declared length or precision.
 const TYPMOD_OFFSET: i32 = 4;
-/// The deepest nesting of a schema; composites may be nested deeper.
+/// Types that are nested deeper become text.
 const DEPTH_MAX: usize = 16;
 
-/// What `numeric` without a declared precision becomes, as all sums and averages are.
+/// What `numeric` without a declared precision becomes. Sums and averages of `numeric` have none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum NumericAs {
     /// Text with all digits.

@@ -1,4 +1,4 @@
-//! Why a value is no part of a column.
+//! Why a value can't be part of a column.
 
 use std::fmt;
 
@@ -34,7 +34,7 @@ impl From<dray_format::Error> for Error {
     }
 }
 
-/// The message for a string that is not UTF-8. A server does not check all ways in which bytes
+/// The message for a string that is not UTF-8. A server does not check every way by which bytes
 /// become text.
 pub fn not_utf8(error: &dray_format::Error) -> String {
     format!("{error}; textsend(…) gives a string's bytes")

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   PgType ──Column::new──▶ Field, and the format to ask for: binary or text
-//!   value  ──Column::push──▶ Builder
+//!   value  ──Column::push──▶ ColumnBuilder
 //! ```
 //!
 //! Values are what PostgreSQL's send functions (binary) or output functions (text) write. A source

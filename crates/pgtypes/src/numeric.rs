@@ -134,8 +134,8 @@ impl<'a> Numeric<'a> {
         Some(if self.sign == Sign::Negative { -magnitude } else { magnitude })
     }
 
-    /// The magnitude for [`Self::to_i128`], for values of up to 4 digits, which nearly all have.
-    /// None if 64 bits are not enough.
+    /// The magnitude for [`Self::to_i128`], for values of up to 4 digits in base 10,000, as nearly
+    /// all are. None if 64 bits are not enough.
     #[inline]
     fn small(&self, scale: i8) -> Option<u64> {
         let count = self.digits.len();
@@ -225,8 +225,8 @@ impl<'a> Numeric<'a> {
         std::str::from_utf8(&text).ok().and_then(|text| text.parse().ok()).unwrap_or(f64::NAN)
     }
 
-    /// What [`Self::write_text`] writes at most: 131,072 digits before the point can be sent as 14
-    /// bytes.
+    /// The most bytes that [`Self::write_text`] writes. They may be far more than were sent: 14
+    /// bytes can mean 131,072 digits before the point.
     pub fn text_bytes_max(&self) -> usize {
         const NAMES_BYTES_MAX: usize = "-Infinity".len();
         const SIGN_AND_POINT: usize = 2;
@@ -247,7 +247,7 @@ impl<'a> Numeric<'a> {
             let i = usize::try_from(self.weight - place).ok().filter(|i| *i < self.digits.len());
             i.map_or(0, |i| self.digit(i))
         };
-        // A vector takes what is written to it.
+        // Writing to a vector never fails.
         let _ = write!(out, "{}", digit(self.weight.max(0)));
         for place in (0..self.weight.max(0)).rev() {
             let _ = write!(out, "{:04}", digit(place));

@@ -158,7 +158,7 @@ fn merge(mut failures: Vec<Error>) -> Error {
         .with_hint(telling.hint().unwrap_or_default())
 }
 
-/// Shuffles. The standard library's random hash keys are the source of chance.
+/// Shuffles, with the random keys of the standard library's hashes.
 fn shuffle<T>(items: &mut [T]) {
     for end in (1..items.len()).rev() {
         let random = usize::try_from(RandomState::new().hash_one(end) >> 1).unwrap_or(0);

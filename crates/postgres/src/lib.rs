@@ -2,8 +2,8 @@
 //!
 //! [`connect`] logs in as libpq would, and returns the socket. A [`Session`] runs statements over
 //! it. Rows of a stock server are parsed straight into column builders, without row objects in
-//! between; with the server's extension, the caller reads the frames that it sends. Threads and
-//! Arrow are the caller's.
+//! between; with the server's extension, the caller reads the frames that it sends. Arrow is the
+//! caller's, and so are threads, except the one that looks up a host's name.
 //!
 //! Each folder is one subject:
 //!

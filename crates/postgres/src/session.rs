@@ -7,10 +7,10 @@
 //!                       copy.rs                              the caller reads them
 //! ```
 //!
-//! A row in binary has the same bytes in a `DataRow` as in `COPY … (FORMAT binary)`, and costs the
-//! server the same. But a `DataRow` comes with its types in the same transaction, takes parameters,
-//! and is there for every statement that has rows. And a column may come as text where that costs
-//! the server less.
+//! A stock server sends a result as `DataRow` messages, not as `COPY … (FORMAT binary)`. A binary
+//! row has the same bytes in both and costs the server the same. But the types of a `DataRow` are
+//! learned in the same transaction, its statement may have parameters and be any that returns rows,
+//! and a column may come as text where that costs the server less.
 
 mod ask;
 mod cache;
@@ -97,7 +97,7 @@ impl Options {
     }
 }
 
-/// What runs.
+/// What the session is doing.
 #[derive(Debug)]
 enum State {
     Idle,
@@ -255,7 +255,7 @@ impl<S: Read + Write> Session<S> {
         self.bytes
     }
 
-    /// How the columns of the statement came whose rows have just ended.
+    /// How the columns came, of the statement whose rows have just ended.
     pub fn take_profile(&mut self) -> Profile {
         std::mem::take(&mut self.profile)
     }
@@ -335,13 +335,12 @@ impl<S: Read + Write> Session<S> {
         }
     }
 
-    /// Makes sure that the settings by which the statement's result was read did not change
-    /// meanwhile.
+    /// Checks that the settings by which the statement's result was read did not change meanwhile.
     fn check_settings(&mut self) -> Result<()> {
         self.messages.settings().changed_since_begin().map_or(Ok(()), Err)
     }
 
-    /// Makes sure that a statement of the user's can run and its rows can be read.
+    /// Checks that a statement of the user's can run and its rows can be read.
     fn check_readable(&mut self, statement: &str) -> Result<()> {
         self.check_sendable(statement)?;
         // The statement's own characters depend on a setting, too.
@@ -364,7 +363,7 @@ impl<S: Read + Write> Session<S> {
         Ok(())
     }
 
-    /// Makes sure that a statement can be sent, before any of it is in a message.
+    /// Checks that a statement can be sent, before any of it is in a message.
     fn check_sendable(&self, statement: &str) -> Result<()> {
         self.check_idle()?;
         match statement.contains('\0') {

@@ -1,3 +1,5 @@
+//! Why a connection must end: the rule that the peer violated.
+
 use std::fmt;
 
 use dray_format::ErrorKind as FormatErrorKind;

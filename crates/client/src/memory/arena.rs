@@ -3,14 +3,14 @@
 //! ```text
 //!   a table
 //!     block │ body of chunk 1 │ body of chunk 2 │ … │ free │
-//!       many bodies a block; it lives as long as any array points into it
+//!       many bodies per block; it lives as long as any array points into it
 //!     block │ columns of chunk 1 │ columns of chunk 2 │ … │
 //!       of encoded chunks: their bodies lie elsewhere, and go once the columns are decoded
 //!
 //!   a stream
 //!     block │ body of chunk 7 │ free │
 //!     block │ columns of chunk 7 │ free │
-//!       one chunk a block; it is free again when its arrays are dropped
+//!       one chunk per block; it is free again when its arrays are dropped
 //! ```
 
 #![allow(unsafe_code, reason = "blocks are written through raw pointers")]
@@ -41,7 +41,7 @@ const ALIGNMENT: usize = 64;
 static TOUCHES_AHEAD: LazyLock<bool> =
     LazyLock::new(|| std::thread::available_parallelism().is_ok_and(|threads| threads.get() > 1));
 
-/// Whether less than three quarters of the decoded bytes lie in the body as they are.
+/// Whether the body is smaller than three quarters of the decoded bytes.
 fn is_encoded(header: &Header) -> bool {
     u64::from(header.body_bytes) < header.decoded_bytes / 4 * 3
 }
@@ -100,7 +100,7 @@ impl Arena {
         })
     }
 
-    /// A body of `bytes` bytes, which `fill` fills. The bytes are zeros or old data before.
+    /// A body of `bytes` bytes, which `fill` fills. Before that they are zeros or old data.
     ///
     /// # Errors
     /// Those of `fill`, or when the system has no memory.
@@ -260,13 +260,13 @@ impl AsRef<[u8]> for Body {
     fn as_ref(&self) -> &[u8] {
         // SAFETY: the range is within the block, which lives as long as `self` and whose bytes are
         // all initialized (`Block::pointer`). No other body has the range, and while `self` is
-        // borrowed `room` can't write to it.
+        // borrowed `bytes_mut` can't write to it.
         unsafe { std::slice::from_raw_parts(self.block.pointer().add(self.start), self.bytes) }
     }
 }
 
-// SAFETY: `room` and `into_bytes` both give the range of this body, which no other body has, so its
-// bytes stay as `room` left them.
+// SAFETY: `bytes_mut` and `into_bytes` both give the range of this body, which no other body has,
+// so its bytes stay as `bytes_mut` left them.
 unsafe impl BufferSlice for Body {
     fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: the range is within the block, which lives as long as `self` and whose bytes are

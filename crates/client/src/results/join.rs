@@ -3,7 +3,7 @@
 //! A PostgreSQL server on the same host sends small chunks, so that they stay in the processor's
 //! cache. A table of such small batches would be slow to work with. Arrow's own `concat` fills
 //! fresh pages of the system, which takes longer than copying; so columns of the common types are
-//! copied to the [`Arena`], and `concat` has the others.
+//! copied to the [`Arena`], and `concat` joins the others.
 
 #![allow(unsafe_code, reason = "arrays are made of buffers that were copied from arrays")]
 

@@ -70,7 +70,7 @@ pub(crate) fn read_frame(
     let mut raw = [0; HEADER_BYTES];
     read_exact(&mut raw)?;
     let header = session.chunk(frame, &raw)?;
-    // The session has held both sizes against the query's limits.
+    // The session has checked both sizes against the query's limits.
     let mut descriptors =
         vec![0; usize::try_from(header.descriptor_bytes_padded()).unwrap_or(usize::MAX)];
     read_exact(&mut descriptors)?;

@@ -53,7 +53,7 @@ pub(crate) struct PostgresSource {
     decoders: DecoderCache,
 }
 
-/// What runs.
+/// The scan of the running statement.
 #[derive(Debug)]
 enum Scan {
     None,
@@ -139,7 +139,7 @@ impl PostgresSource {
         }
     }
 
-    /// Starts a statement over one connection; `why` not over several.
+    /// Starts a statement over one connection; `why` says why several do not read it.
     fn start_serial(
         &mut self,
         sql: &str,

@@ -94,7 +94,7 @@ pub enum How {
 #[derive(Debug, Clone, Copy)]
 pub struct Fault {
     pub direction: Direction,
-    /// Whether runs are of frames.
+    /// Whether the run is counted in frames instead of bytes.
     pub frames: bool,
     /// The units before the run.
     pub at: u64,

@@ -63,7 +63,7 @@ pub(super) fn array(column: Column, data_type: &DataType, checks: Checks) -> Res
     cast(make_array(data(column, &plain, checks)?), data_type)
 }
 
-/// The type without 64-bit offsets and views of lists and without run ends. Types of strings stay.
+/// The type with each kind of list as `List`, and without run ends. String types stay.
 fn plain(data_type: &DataType) -> DataType {
     let item = |field: &arrow_schema::FieldRef| {
         Arc::new(field.as_ref().clone().with_data_type(plain(field.data_type())))
@@ -177,7 +177,7 @@ fn missing_entry(data_type: &DataType) -> Result<ArrayRef> {
     }
 }
 
-/// The bytes that any value of a type takes.
+/// About the bytes of a missing value.
 fn value_bytes(data_type: &DataType) -> usize {
     match data_type {
         DataType::FixedSizeBinary(width) => usize::try_from(*width).unwrap_or(0),

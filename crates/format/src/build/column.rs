@@ -212,7 +212,7 @@ impl ColumnBuilder {
         }
     }
 
-    /// Ends a struct. Each of its fields must have got its value.
+    /// Ends a struct. Each of its fields must have received its value.
     ///
     /// # Errors
     /// When the column does not have structs, a field has a different number of values, or memory

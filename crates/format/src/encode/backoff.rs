@@ -3,8 +3,8 @@
 /// The longest wait in chunks, plus one.
 const WAIT_MAX: u8 = 16;
 
-/// How often an encoding was tried without success. After each failure it waits twice as many
-/// chunks, because a sample of the next chunk promises as much as that of the last.
+/// How often an encoding was tried without success. After each failure the wait is about twice as
+/// long, because the sample of the next chunk would suggest the same trial again.
 #[derive(Debug, Default)]
 pub(super) struct Backoff {
     failures: u8,

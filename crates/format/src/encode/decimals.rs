@@ -9,13 +9,13 @@ use crate::decimals::{POWERS, quotient};
 use crate::error::Result;
 use crate::sink::Sink;
 
-/// Values that the exponent is chosen by.
+/// The size of the sample that the exponent is chosen from.
 const SAMPLE: usize = 256;
 /// Integers stay below this, so that the sum that rounds them is exact.
 const INTEGER_MAX: f64 = (1u64 << 50) as f64;
 /// 1.5 × 2^52. Adding it to a number rounds that to an integer, in the lowest bits of the sum.
 const ROUNDING: f64 = 6_755_399_441_055_744.0;
-/// An upper bound of the descriptors and the padding of positions and exceptions.
+/// An upper bound on the descriptors and the padding of positions and exceptions.
 const OVERHEAD_BYTES: usize = 64;
 
 /// Integers instead of floats, and the floats that have no integer.
@@ -75,7 +75,7 @@ impl Decimals {
         }
         let (mut positions, mut others) = (Vec::new(), Vec::new());
         if exceptions > 0 {
-            // The integer before it takes the place of an exception, so as not to widen the frame.
+            // An exception's place repeats the integer before it, which does not widen the frame.
             let is_exception = |raw: &[u8; W]| !integer(raw, power).1;
             let first = values.iter().position(|raw| !is_exception(raw))?;
             let mut before = integers[first];

@@ -11,7 +11,7 @@ use crate::bitpack::{bits_for, packed_bytes};
 use crate::column::u32_at;
 use crate::word::Word;
 
-/// The most entries of a dictionary: an index has two bytes here, and one number means none.
+/// The most entries of a dictionary: an index has two bytes here.
 const DICTIONARY_COUNT_MAX: usize = (1 << 16) - 1;
 /// A dictionary pays only with at least this many values per entry.
 const DICTIONARY_SHARE: usize = 4;
@@ -155,7 +155,7 @@ pub(super) fn distinct_words<T: Word>(
         .then(|| Distinct { entries: T::bytes(found.entries), indexes: found.indexes })
 }
 
-/// Indexes into `count` entries, at least one of them into each.
+/// Indexes into `count` entries, each of which occurs.
 pub(super) fn indexes_below(indexes: &[Index], count: usize) -> EncodedValues {
     let raw: Vec<_> = indexes.iter().map(|index| index.to_le_bytes()).collect();
     let values = FixedValues::unsigned(raw.into_flattened(), size_of::<Index>());
@@ -232,7 +232,7 @@ pub(super) struct StringEntries {
 }
 
 impl Distinct<StringEntries> {
-    /// An upper bound of the bytes of entries and indexes, with four bytes per length.
+    /// An upper bound on the bytes of entries and indexes, with four bytes per length.
     pub(super) fn bytes(&self) -> usize {
         let count = self.entries.lengths.len();
         let indexes = packed_bytes(self.indexes.len(), bits_for(count.saturating_sub(1) as u64));
@@ -266,7 +266,7 @@ impl<'a> Searched<'a> {
         &self.data[u32_at(self.offsets, i) as usize..u32_at(self.offsets, i + 1) as usize]
     }
 
-    /// Whether a sample promises that a dictionary takes less than `bytes_max`.
+    /// Whether a dictionary likely takes less than `bytes_max`, judged by a sample.
     pub(super) fn may_repeat(&self, bytes_max: usize) -> bool {
         let n = self.count();
         if n < STRINGS_MIN {

@@ -1,5 +1,5 @@
-//! Chooses the encoding of a column of fixed width: the smallest of those that a sample made worth
-//! a trial (`spec/encodings.md` sections 2 and 6).
+//! Chooses the encoding of a column of fixed width: the smallest of those that look small in a
+//! sample (`spec/encodings.md` sections 2 and 6).
 
 use bytes::Bytes;
 
@@ -20,7 +20,7 @@ use crate::sink::Sinks;
 use crate::types::Type;
 use crate::word::{Word, for_word};
 
-/// An upper bound of the descriptors and the padding of an encoding's parts.
+/// An upper bound on the descriptors and the padding of an encoding's parts.
 const OVERHEAD_BYTES: usize = 128;
 
 /// Writes values of fixed width in the encoding that the rule chooses. `bases` are the columns that
@@ -46,7 +46,7 @@ pub(crate) fn fixed(
     smallest(values, floats, sinks, history, bases).write(sinks, &mut history.dictionary)
 }
 
-/// The smallest encoding among those that a sample promises to be small.
+/// The smallest of the encodings that look small in a sample.
 fn smallest(
     values: FixedValues,
     floats: bool,

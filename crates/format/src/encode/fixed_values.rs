@@ -35,7 +35,7 @@ pub(super) struct FixedValues {
     /// widened.
     pub(super) wire: usize,
     pub(super) order: Order,
-    /// Is added to each value once it is widened.
+    /// Added to each value after widening.
     base: u128,
 }
 

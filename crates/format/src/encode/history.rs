@@ -15,8 +15,7 @@ pub(crate) struct ColumnHistory {
     children: Vec<ColumnHistory>,
 }
 
-/// The encodings that cost a pass over the values before they are known to be worth it, and how
-/// soon to try each again.
+/// When to try each encoding again that costs a pass over the values before its size is known.
 #[derive(Debug, Default)]
 pub(super) struct Trials {
     pub(super) runs: Backoff,
@@ -27,7 +26,7 @@ pub(super) struct Trials {
 }
 
 impl ColumnHistory {
-    /// How long symbols have been trained for this column since this was last asked.
+    /// The time that went into training symbols for this column since the last call.
     pub(crate) fn take_training_time(&mut self) -> Duration {
         let within = self.children.iter_mut().map(Self::take_training_time).sum::<Duration>();
         self.symbols.take_training_time() + within

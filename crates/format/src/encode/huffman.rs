@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::huffman::{CODE_BITS_MAX, QUARTERS, VALUES_MAX, codes, quarters};
 use crate::sink::Sink;
 
-/// An upper bound of the descriptors and the padding of one more buffer.
+/// An upper bound on the descriptors and the padding of one more buffer.
 const OVERHEAD_BYTES: usize = 64;
 /// Values whose codes are written together: with up to 7 pending bits they fit a word.
 const STEP: usize = 4;
@@ -152,8 +152,8 @@ fn lengths(counts: &[u32]) -> Option<Vec<u8>> {
         codes.iter().enumerate().map(|(len, count)| count << (CODE_BITS_MAX - len)).sum();
     for _ in 1 << CODE_BITS_MAX..taken {
         let longest = (1..CODE_BITS_MAX).rev().find(|len| codes[*len] > 0)?;
-        // One of the longest codes and a shorter one become two that are a bit longer than the
-        // latter.
+        // One of the longest codes and a shorter one become two codes, each one bit longer than the
+        // shorter.
         codes[CODE_BITS_MAX] -= 1;
         codes[longest] -= 1;
         codes[longest + 1] += 2;

@@ -34,8 +34,8 @@ pub(super) fn range<T: Word>(values: &[u8], order: Order) -> Option<(T, u64)> {
 }
 
 widest! {
-    /// The lower halves of values of 128 bits, and whether they have the whole values: the upper
-    /// halves repeat the sign.
+    /// The lower halves of values of 128 bits, and whether these are the whole values: the upper
+    /// halves then only repeat the sign.
     fn lower_halves[][](values: &[[u8; 16]]) -> (Vec<[u8; 8]>, bool) {
         const STEP: usize = 64;
         let mut out = Vec::with_capacity(values.len());
@@ -70,7 +70,7 @@ fn parts(raw: &[u8; 16]) -> (i64, i64) {
 }
 
 /// Signed integers of 128 bits as integers of 64, and the base to add to each, if their range
-/// allows: the same integers and 0, or unsigned distances from the smallest.
+/// allows: either the same integers with base 0, or unsigned distances from the smallest.
 pub(super) fn narrowed(values: &[u8]) -> Option<(Vec<u8>, Order, u128)> {
     let values = values.as_chunks::<16>().0;
     if let (halves, true) = lower_halves(values) {

@@ -87,10 +87,10 @@ pub(super) fn spread<T: Word>(values: &[u8], order: Order) -> Option<[u64; SPREA
     Some(keys)
 }
 
-/// The likely number of distinct values in a column, from a sorted sample: those that were seen,
-/// and the more others, the more of them were seen only once (Chao 1984, "Nonparametric estimation
-/// of the number of classes in a population"). None if there is no estimate, because nearly all
-/// were seen only once.
+/// The likely number of distinct values in a column, from a sorted sample: the values seen, and an
+/// estimate of the others from how many were seen once and twice (Chao 1984, "Nonparametric
+/// estimation of the number of classes in a population"). None if nearly all were seen once, which
+/// allows no estimate.
 pub(super) fn distinct(sorted: &[u64]) -> Option<usize> {
     let (mut seen, mut once, mut twice) = (0, 0, 0);
     for same in sorted.chunk_by(|a, b| a == b) {

@@ -36,8 +36,8 @@ struct Table<const K: usize> {
 }
 
 impl<const K: usize> Table<K> {
-    /// The slots at first. Mostly few strings are distinct, and few slots stay in the first-level
-    /// cache.
+    /// The slots of a new table. Most columns have few distinct strings, and a small table stays in
+    /// the first-level cache.
     const SLOTS: usize = 256;
     /// A table with fewer slots grows rather than have a key outside of its home slot: looking
     /// twice for every such string costs more than empty slots.
@@ -47,7 +47,7 @@ impl<const K: usize> Table<K> {
         Self { slots: vec![([0; K], 0); slots], shift: 64 - slots.trailing_zeros(), count: 0 }
     }
 
-    /// The slot that a key is looked for first.
+    /// The slot where the search for a key begins.
     fn home(&self, key: &Key<K>) -> usize {
         (hash(key) >> self.shift) as usize
     }

@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::layout::{TABLE_BYTES_MAX, TABLE_ENTRIES_MAX};
 use crate::sink::{Sinks, StateSink, TableClaim};
 
-/// One column's table at the reader.
+/// The encoder's copy of one column's table at the reader.
 #[derive(Debug, Default)]
 pub(crate) struct StreamDictionary {
     claim: TableClaim,

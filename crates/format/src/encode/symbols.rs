@@ -44,7 +44,7 @@ pub(crate) struct SymbolHistory {
     /// Chunks until the next training, if the last one did not help.
     pause: u32,
     next_pause: u32,
-    /// The time of trainings that was not taken yet.
+    /// The training time since [`Self::take_training_time`] was last called.
     training_time: Duration,
     /// The budget for the table at the reader.
     claim: TableClaim,

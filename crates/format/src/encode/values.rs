@@ -14,7 +14,8 @@ use crate::huffman::VALUES_MAX;
 use crate::sink::Sink;
 use crate::word::{Word, for_word};
 
-/// The least that patching must save: its descriptors and padding take more than those of a frame.
+/// The bytes that patching must save at least: its descriptors and padding take more than those of
+/// a frame.
 const PATCHED_SAVING_MIN: usize = 64;
 /// Frames of fewer bits are not patched.
 const PATCHED_BITS_MIN: u32 = 4;
@@ -233,7 +234,7 @@ impl EncodedValues {
 }
 
 /// A compressed frame of whole bytes, with its bits and its raw size, if that takes a tenth less
-/// than `bytes`. In values of other widths a compressor finds nothing.
+/// than `bytes`. A compressor finds no repetitions in values that straddle bytes.
 fn whole_bytes(
     values: &FixedValues,
     frame: Frame,

@@ -14,7 +14,8 @@ widest! {
     }
 }
 
-/// Checks at least one offset, and returns the last.
+/// Checks that offsets begin with 0 and do not fall, and returns the last. There must be at least
+/// one.
 pub(super) fn check_offsets(offsets: &[u8]) -> Result<usize> {
     let last = u32_at(offsets, offsets.len() / 4 - 1) as usize;
     if u32_at(offsets, 0) != 0 || fall(offsets.as_chunks().0) {

@@ -113,7 +113,8 @@ impl Reader<'_, '_> {
         })
     }
 
-    /// The `n` values of a column that are in the chunk, of `rows` with those left out.
+    /// The `n` values that the chunk has for a column of `rows` rows. With fewer values than rows,
+    /// the missing ones are left out.
     fn values(&mut self, data_type: &Type, n: usize, rows: usize) -> Result<Values> {
         let to = if n == rows { Destination::Column } else { Destination::Scratch };
         match data_type.storage() {

@@ -85,7 +85,7 @@ impl Table {
     }
 }
 
-/// Decodes the bit strings to fill `out`. Whether they hold exactly that many values.
+/// Decodes the bit strings into `out`. Returns whether they hold exactly as many values.
 fn decode<T: Word>(
     table: &Table,
     packed: &[u8],
@@ -112,13 +112,13 @@ struct Quarter<'a, T: Word> {
     data: &'a [u8],
     values: &'a mut [T::Raw],
     reference: T,
-    /// The next bits, which were taken from the data. `left` of them are certain.
+    /// The next bits, already taken from the data; the lowest `left` of them count.
     bits: u64,
     left: u32,
 }
 
 impl<T: Word> Quarter<'_, T> {
-    /// Decodes a few values, unless the end is near.
+    /// Decodes [`STEP`] values. Returns false, and decodes none, near the end.
     #[inline(always)]
     fn step(&mut self, places: &[u16; PLACES]) -> bool {
         let (Some(next), STEP..) = (self.data.first_chunk::<8>(), self.values.len()) else {
@@ -145,7 +145,7 @@ impl<T: Word> Quarter<'_, T> {
         self.reference.plus_32((place & 0xFFF).into()).raw()
     }
 
-    /// Decodes the rest. Whether the data has exactly this many values.
+    /// Decodes the rest. Returns whether the data has exactly this many values.
     fn finish(mut self, places: &[u16; PLACES]) -> bool {
         self.bits &= (1 << self.left) - 1;
         for i in 0..self.values.len() {

@@ -1,9 +1,9 @@
-//! How the columns of a stream were coded.
+//! What decoding learns about the columns of a stream.
 
-/// How the columns of a stream were coded: what `explain` shows.
+/// How the columns of a stream were coded. `dray explain` shows it.
 #[derive(Debug, Clone, Default)]
 pub struct Profile {
-    /// One a field of the schema.
+    /// One per field of the schema.
     pub columns: Vec<ColumnProfile>,
 }
 

@@ -7,11 +7,11 @@ use super::Sink;
 use crate::header::Limits;
 use crate::layout::TABLE_NUMBERS;
 
-/// An upper bound of a table's descriptors and padding, with those of the frame and its header.
+/// An upper bound on a table's descriptors and padding, with those of the frame and its header.
 const OVERHEAD_BYTES: usize = 256;
 
-/// What the tables of a stream, of dictionaries and symbols, may still take at its reader. All
-/// encoders of the stream share it.
+/// The memory that the tables of a stream (dictionaries and symbols) may still take at its reader.
+/// All encoders of the stream share it.
 #[derive(Debug)]
 pub struct DictionaryBudget {
     next_number: AtomicU32,

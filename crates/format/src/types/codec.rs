@@ -16,7 +16,7 @@ impl Schema {
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
         let start = out.len();
         encode_fields(&self.fields, out)?;
-        // The reader's checks are the writer's too.
+        // Decoding checks the limits.
         Self::decode(&out[start..]).map(drop)
     }
 

@@ -63,7 +63,7 @@ impl ColumnStats {
         Self { decoded_bytes: chunk.decoded_bytes(), bytes, state_bytes, encode_ns: 0 }
     }
 
-    /// What a column took that was written since `before`, in this time.
+    /// The statistics of a column that was written since `before`.
     pub(super) fn since(before: Self, sinks: &Sinks, elapsed: Duration) -> Self {
         let now = Self::so_far(sinks);
         Self {

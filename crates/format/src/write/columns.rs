@@ -65,8 +65,9 @@ impl ColumnWriter {
         self.masked_column(field, slices, n, history)
     }
 
-    /// Writes a column within a struct or a fixed-size list. Values under the missing ones of the
-    /// parent are missing too, or zero if the field is not nullable.
+    /// Writes a column whose missing values have been checked. Within a struct or a fixed-size
+    /// list, values under the parent's missing ones are missing too, or zero if the field is not
+    /// nullable.
     fn masked_column(
         &mut self,
         field: &Field,

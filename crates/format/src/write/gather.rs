@@ -137,7 +137,7 @@ pub(super) fn gather_strings(slices: &[Column], missing: Missing) -> Result<Stri
                 data.push(copied.freeze());
             }
             _ => {
-                // The shift may wrap; the sums are right.
+                // The shift may wrap around; the addition wraps back.
                 let shift = (end as u32).wrapping_sub(first as u32);
                 let ends = &ends[4..(slice.rows + 1) * 4];
                 offsets.extend(u32s(ends).flat_map(|end| end.wrapping_add(shift).to_le_bytes()));
@@ -250,7 +250,7 @@ pub(super) fn concat_bits(slices: &[Column], bits: impl Fn(&Column) -> Option<Bi
     out.finish().0
 }
 
-/// Appends bits.
+/// A bitmap under construction.
 #[derive(Default)]
 pub(super) struct BitWriter {
     out: Vec<u8>,

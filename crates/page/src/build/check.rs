@@ -57,7 +57,8 @@ fn column_of(data_type: &Type, nullable: bool, column: &Column, rows: Rows<'_>) 
     values(data_type, nullable, column, Rows::Picked(&present))
 }
 
-/// Whether its values are checked alike if they are missing, or with a look at the validity.
+/// Whether a column of this type needs no filter for missing values: its check covers them too, or
+/// looks at the validity itself.
 fn is_flat(data_type: &Type) -> bool {
     data_type.width().is_some() || matches!(data_type, Type::Boolean | Type::Utf8 | Type::Binary)
 }

@@ -15,7 +15,7 @@ const BLOCK_ROWS: usize = 1024;
 pub(super) fn sizes(record: &Record, batch: &Batch) -> Vec<u32> {
     let shortest = record.end.next_multiple_of(ALIGNMENT);
     if !record.has_tails() {
-        // An object without fields has nothing but its size.
+        // A record has fewer than 2^31 bytes.
         return vec![shortest as u32; batch.rows];
     }
     let mut sizes = Vec::with_capacity(batch.rows);

@@ -13,7 +13,7 @@ use super::measure;
 use crate::layout::{ALIGNMENT, INLINE_BYTES_MAX, Items, Kind, Place, Record, STRING_BYTES};
 use crate::word::{load, u32_at};
 
-/// The bits of a short string, by its length.
+/// Masks of the bytes of a short string, by its length.
 const WITHIN: [u128; INLINE_BYTES_MAX + 1] = {
     let mut masks = [0; INLINE_BYTES_MAX + 1];
     let mut length = 1;

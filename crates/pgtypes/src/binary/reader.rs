@@ -29,7 +29,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Makes sure that nothing is left.
+    /// Checks that nothing is left.
     pub(super) fn end(&self) -> Result<()> {
         if self.0.is_empty() { Ok(()) } else { Err(wrong_length()) }
     }

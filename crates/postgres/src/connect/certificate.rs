@@ -95,7 +95,8 @@ pub(crate) fn matches_host(name: &str, host: &str) -> bool {
 /// The fields of the signed part after the validity: subject, public key, …
 fn after_validity(certificate: &[u8]) -> Option<Der<'_>> {
     let mut fields = Der(Der(Der(certificate).content(SEQUENCE)?).content(SEQUENCE)?);
-    // Skips the version, which version 1 leaves out, serial number, signature, issuer and validity.
+    // Skips the version (absent in version 1), the serial number, the signature, the issuer and the
+    // validity.
     fields.content(FIELD_0);
     fields.content(INTEGER)?;
     (0..3).try_for_each(|_| fields.content(SEQUENCE).map(drop))?;

@@ -117,7 +117,7 @@ impl<'a> Keywords<'a> {
         else {
             return Ok(());
         };
-        // After a password it may be a part of that.
+        // After a password, the word may be part of it.
         let is_word = key.chars().all(|c| c.is_ascii_lowercase() || c == '_');
         let what = match !is_word || self.given.iter().any(|(key, _)| key.contains("password")) {
             true => {

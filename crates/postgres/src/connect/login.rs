@@ -173,7 +173,7 @@ impl AsyncWrite for BorrowedSocket<'_> {
     }
 }
 
-/// TLS that has started already; its channel binding.
+/// TLS that has started already, as its channel binding.
 struct StartedTls(Option<Vec<u8>>);
 
 impl<'a> TlsConnect<BorrowedSocket<'a>> for StartedTls {

@@ -75,8 +75,8 @@ impl<S: Write> Write for TimedStream<S> {
     }
 }
 
-/// Makes sure that this is the process `owner`. After a fork both processes would read each
-/// other's answers.
+/// Checks that this is the process `owner`. After a fork both processes would read each other's
+/// answers.
 ///
 /// # Errors
 /// In any other process.
@@ -114,10 +114,10 @@ pub fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
-/// Called while a socket is silent, at least every [`TICK`] or so; an error ends the wait.
+/// Called about every [`TICK`] while a socket is read or written; an error ends the wait.
 pub type CancelCheck<'a, E = Error> = &'a mut dyn FnMut() -> Result<(), E>;
 
-/// Writes all of `bytes` and flushes, with a call of `check` at least every [`TICK`] or so.
+/// Writes all of `bytes` and flushes, and calls `check` about every [`TICK`].
 ///
 /// # Errors
 /// What `failed` makes of the stream's error, or the error of `check`.

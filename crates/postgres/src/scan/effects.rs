@@ -48,8 +48,8 @@ const HARMLESS: &[&str] = &[
 ];
 
 /// Whether a statement surely leaves the session as it was: its settings, role, and transaction.
-/// Only then may other sessions take its place. Of its [`attribute_names`] only the server knows
-/// whether they are functions.
+/// Only then may other sessions take its place. Only the server knows whether its
+/// [`attribute_names`] are functions.
 pub(crate) fn preserves_session(sql: &str, escapes: bool) -> bool {
     let Some(tokens) = enclosable(sql, escapes).and_then(|sql| tokens(sql, escapes)) else {
         return false;
@@ -77,7 +77,7 @@ pub(crate) fn controls_transaction(sql: &str, escapes: bool) -> bool {
 }
 
 /// The names after a dot, which may be functions: `t.f` is `f(t)` if `t` has no column `f`. A name
-/// whose letters the server folds by its encoding appears in both ways.
+/// whose letters the server folds by its encoding appears in both forms.
 pub(crate) fn attribute_names(sql: &str, escapes: bool) -> BTreeSet<String> {
     let tokens = enclosable(sql, escapes).and_then(|sql| tokens(sql, escapes)).unwrap_or_default();
     let after_dot = tokens.windows(2).filter(|pair| pair[0].text == ".").map(|pair| &pair[1]);

@@ -1,8 +1,8 @@
 //! A query that can be read range by range: the filtered and projected rows of one table.
 //!
-//! A range is one of `ctid`, the place of a row in its table. Together the ranges are the table,
-//! and no two overlap. What is decided here from the statement's tokens is conservative, and the
-//! server confirms it: the plan of a range is one Tid Range Scan
+//! A range is an interval of `ctid`, the place of a row in its table. Together the ranges cover the
+//! table, and no two overlap. The decision here, from the statement's tokens, is conservative, and
+//! the server confirms it: the plan of a range is one Tid Range Scan
 //! ([`is_tid_range_scan`](super::is_tid_range_scan)), and all its functions are immutable.
 
 use std::fmt;

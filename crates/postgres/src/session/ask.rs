@@ -13,7 +13,8 @@ use super::{BOUND, CLOSED, PARSED, STEP_MISSING, Session, invalid};
 use crate::error::Result;
 use crate::net::CancelCheck;
 
-/// The name of the prepared statement for these, which must not replace the user's.
+/// The name under which these are prepared. The user's statement has no name, and must not be
+/// replaced.
 const OWN_STATEMENT: &str = "dray_types";
 
 /// The rows of an answer: a value for each column, None for NULL.
@@ -27,10 +28,10 @@ enum Description {
 }
 
 impl<S: Read + Write> Session<S> {
-    /// Runs statements and returns their rows as text.
+    /// Runs one statement or several, and returns their rows as text.
     ///
     /// # Errors
-    /// When it fails, or the connection breaks.
+    /// When one fails, or the connection breaks.
     pub fn ask(&mut self, statement: &str, check: CancelCheck<'_>) -> Result<TextRows> {
         self.check_sendable(statement)?;
         (self.statement, self.sent_before) = (statement.to_owned(), 0);

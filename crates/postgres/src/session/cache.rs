@@ -34,7 +34,7 @@ pub(super) struct CachedStatement {
 /// Statements that were run before, and the names of those that are prepared at the server.
 #[derive(Debug, Default)]
 pub(super) struct StatementCache {
-    /// The one that was run last is the last.
+    /// In the order of their last run.
     statements: Vec<CachedStatement>,
     /// The beginning of the names of prepared statements; None if statements may run in different
     /// server processes.

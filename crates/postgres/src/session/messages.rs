@@ -18,7 +18,7 @@ use crate::net::{CancelCheck, is_timeout, write_all};
 
 /// The most bytes that are read from the socket at once.
 const READ_BYTES: usize = 256 << 10;
-/// A tag, and the length of the rest with itself.
+/// A tag, and a length that counts itself and the body.
 const HEADER_BYTES: usize = 5;
 /// The largest message, rows and COPY data apart. An error may quote a statement.
 const MESSAGE_BYTES_MAX: usize = 64 << 20;

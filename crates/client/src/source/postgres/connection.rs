@@ -105,9 +105,9 @@ impl Connection {
         self.session.is_usable()
     }
 
-    /// Does what waits for the server. When `cancel` asks for it, the server is asked to stop, and
-    /// the connection is given up if the server doesn't. What still arrives of a statement that has
-    /// failed is drained.
+    /// Runs `work`, which waits for the server. When `cancel` says so, asks the server to stop, and
+    /// gives the connection up if it does not. Drains what still arrives of a statement that has
+    /// failed.
     ///
     /// # Errors
     /// Those of `work`.
@@ -140,8 +140,8 @@ impl Connection {
         done
     }
 
-    /// Does what waits for the server while the connection is being set up: within the connect
-    /// timeout, and while `keep_waiting` returns true.
+    /// Runs `work`, which waits for the server, while the connection is being set up: within the
+    /// connect timeout, and while `keep_waiting` returns true.
     ///
     /// # Errors
     /// Those of `work`.

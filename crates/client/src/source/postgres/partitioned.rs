@@ -107,7 +107,7 @@ impl PartitionedScan {
         &self.shared.job.snapshot
     }
 
-    /// Why connections could not be had or broke, so far.
+    /// Why connections could not be made or broke, so far.
     pub(super) fn failures(&self) -> Vec<String> {
         lock(&self.shared.failures).iter().map(Error::to_string).collect()
     }

@@ -91,7 +91,7 @@ impl StatementPolicy {
         }
     }
 
-    /// Whether to look if a statement's table is worth several connections.
+    /// Whether a statement's table is worth inspecting for several connections.
     pub(super) fn decide_partitions(
         &self,
         session: &Session<Socket>,

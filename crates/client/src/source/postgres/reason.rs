@@ -7,14 +7,14 @@ use dray_postgres::{Error as PostgresError, NotSplittable, Session, Socket, Unre
 use crate::error::Result;
 use crate::stats::{PathKind, TransferPath};
 
-/// Whether a way to run a statement can be taken.
+/// Whether a statement can take a path.
 #[derive(Debug)]
 pub(super) enum Decision<T> {
     Run(T),
     Refused(Reason),
 }
 
-/// Why a way to run a statement can't be taken. Prints as half a sentence.
+/// Why a statement can't take a path. Prints as half a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Reason {
     // Why the extension does not run a statement.

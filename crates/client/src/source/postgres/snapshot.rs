@@ -17,7 +17,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// How the transactions of coordinator and workers begin.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-/// Both idle while the reader of the result is busy.
+/// Both transactions idle while the reader of the result is busy.
 const NO_IDLE_TIMEOUT: &str = "SET LOCAL idle_in_transaction_session_timeout = 0";
 /// Leaves a Tid Range Scan as the only plan, so that the rows of a range come in the table's order
 /// each time it is read.
@@ -66,9 +66,8 @@ pub(super) struct Snapshot {
 }
 
 impl Snapshot {
-    /// Locks the table so that its rows stay where they are, makes sure that the server reads a
-    /// range of it by a range scan, and exports the snapshot. Leaves a transaction open, also if
-    /// refused.
+    /// Locks the table so that its rows stay where they are, checks that the server reads a range
+    /// of it by a range scan, and exports the snapshot. Leaves a transaction open, also if refused.
     ///
     /// # Errors
     /// When the connection breaks or the statement is cancelled.
@@ -128,15 +127,15 @@ impl Snapshot {
         }))
     }
 
-    /// Begins a worker's transaction with the coordinator's snapshot and locks. Makes sure that it
-    /// is the same server and table, and that the plan reads a range in the order of the table.
+    /// Begins a worker's transaction with the coordinator's snapshot and locks. Checks that it is
+    /// the same server and table, and that the plan reads a range in the order of the table.
     ///
     /// No lock is waited for long: whoever is ahead in the queue waits for the coordinator, which
     /// waits for this worker.
     ///
     /// # Errors
     /// Connection, if the coordinator's transaction has ended; Execution, if the worker would not
-    /// see the same; Server, if the server refuses.
+    /// see the same; the server's own error, if it refuses.
     pub(super) fn join(
         &self,
         session: &mut Session<Socket>,
@@ -176,7 +175,7 @@ impl Snapshot {
         Ok(())
     }
 
-    /// Makes sure that the table has the same leaves as when the snapshot was taken.
+    /// Checks that the table has the same leaves as when the snapshot was taken.
     ///
     /// # Errors
     /// Execution, if partitions were added meanwhile.
@@ -249,8 +248,8 @@ fn settings_of_policies(
     })
 }
 
-/// Asks for what tells this server, this table, and a session that sees it in this way, from all
-/// others.
+/// Asks for values that are different on another server, for another table, or in a session with
+/// other settings.
 fn identity(table: &str, policy_settings: &BTreeSet<String>) -> String {
     let settings = SETTINGS.iter().map(|name| format!("pg_catalog.current_setting('{name}')"));
     // A setting of the user's own need not exist.

@@ -1,4 +1,4 @@
-//! The statements of the source's own: quoting, and reading simple answers.
+//! The source's own statements: quoting, and reading simple answers.
 //!
 //! Every function and operator in them is qualified. In a session whose `search_path` has another
 //! schema before `pg_catalog`, an unqualified name may be somebody else's, and so may the operators

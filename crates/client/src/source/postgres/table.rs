@@ -10,7 +10,7 @@ use super::sql::{ask_optional, name_array, oid_of, quoted};
 use super::volatility::{self, Origin};
 use crate::error::Result;
 
-/// The least that a connection should have to read.
+/// The fewest bytes to read that are worth a connection.
 const CONNECTION_BYTES_MIN: u64 = 32 << 20;
 /// Ranges for each connection, so that all connections end at about the same time.
 const RANGES_PER_WORKER: u64 = 8;

@@ -69,7 +69,7 @@ pub(super) struct Shared {
     pub(super) stopped: AtomicBool,
     /// Workers don't even wait for the end of their statements.
     pub(super) abandoned: AtomicBool,
-    /// Workers that run.
+    /// The number of workers that run.
     pub(super) alive: AtomicUsize,
     /// The size of the blocks that batches share at each worker ([`Arena::set_block_bytes`]).
     pub(super) block_bytes: AtomicUsize,
@@ -158,7 +158,7 @@ impl Shared {
     }
 }
 
-/// Counts a worker as alive, however its thread ends.
+/// Counts a worker as alive until its thread ends, in whatever way.
 struct Alive<'a>(&'a Shared);
 
 impl Drop for Alive<'_> {

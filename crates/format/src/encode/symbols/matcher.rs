@@ -1,8 +1,8 @@
 //! Finds the longest symbol that some bytes begin with, without a branch.
 //!
-//! Four tables are probed at once, by the first 2, 3, 4 and 8 bytes. A slot holds few symbols; one
-//! that does not fit is not used as a symbol. (FSST, by Boncz, Neumann and Leis 2020, drops symbols
-//! in the same way, with one table.)
+//! Four tables are probed at once, by the first 2, 3, 4 and 8 bytes. A slot holds few symbols; a
+//! candidate that does not fit is dropped. (FSST, by Boncz, Neumann and Leis 2020, drops symbols in
+//! the same way, with one table.)
 //!
 //! ```text
 //! bytes  c a r e f u l l y _ d e …
@@ -117,8 +117,8 @@ impl Matcher {
         }
     }
 
-    /// A matcher of these symbols; the code of each is its position. All of them did fit into
-    /// another matcher.
+    /// A matcher of these symbols; the code of each is its position. They come from another
+    /// matcher, so all of them fit.
     pub(super) fn of(symbols: &[Symbol]) -> Self {
         let mut matcher = Self::new(symbols.len());
         symbols.iter().enumerate().for_each(|(code, symbol)| {
@@ -127,7 +127,7 @@ impl Matcher {
         matcher
     }
 
-    /// Adds a new symbol with its code. Whether it fits.
+    /// Adds a new symbol with its code. Returns whether it fits.
     pub(super) fn insert(&mut self, symbol: &Symbol, code: usize) -> bool {
         let len = symbol.len();
         let [first, rest] = symbol.words();
@@ -263,7 +263,7 @@ mod tests {
             }
             let Some(tables) = matcher.tables() else { panic!("tables of another size") };
             for i in 0..20_000 {
-                // Bytes that follow a symbol, and any.
+                // Random bytes, every other time after a symbol.
                 let mut bytes: Vec<u8> = (0..32).map(|_| next(alphabet) as u8).collect();
                 if i % 2 == 0 {
                     bytes.splice(0..0, symbols[i % symbols.len()].as_slice().iter().copied());

@@ -11,8 +11,8 @@ use super::matcher::Matcher;
 use super::parse::parse;
 use crate::symbols::{BYTE_CODES, SYMBOLS_MAX, Symbol};
 
-/// The rounds: each parses one part in this many of the sample, and selects at most this many
-/// symbols. The last rounds try smaller tables, whose codes have fewer bits.
+/// The rounds: `(4, n)` parses the first quarter of the sample and selects at most n symbols. The
+/// last rounds try smaller tables, whose codes have fewer bits.
 const ROUNDS: [(usize, usize); 8] = [
     (4, SYMBOLS_MAX),
     (4, SYMBOLS_MAX),
