@@ -106,7 +106,7 @@ tokio::task_local! {
     static PLANNING: ();
 }
 
-/// Marks `planning` as planning, so that large values are left to execution.
+/// Runs `planning` so that functions leave large values to execution.
 pub(crate) async fn while_planning<T>(planning: impl Future<Output = T>) -> T {
     PLANNING.scope((), planning).await
 }

@@ -18,13 +18,13 @@ use crate::socket::PeerLocality;
 
 /// The queue holds at least this much, so that small chunks don't starve the socket.
 const QUEUE_BYTES_MIN: u64 = 2 << 20;
-/// The queue of an chooser transfer holds chunks for 50 ms at the current λ, within these bounds.
-/// More would delay λ, which is measured behind the queue; with less, a fast network would take a
+/// The queue of an adaptive transfer holds chunks for 50 ms at the first λ, within these bounds.
+/// More would delay λ, which is measured behind the queue. With less, a fast network would take a
 /// chunk before a thread switch could bring the next.
 const ADAPTIVE_QUEUE_NS: f64 = 50e6;
 const ADAPTIVE_QUEUE_BYTES_MIN: u32 = 2 << 20;
 const ADAPTIVE_QUEUE_BYTES_MAX: u32 = 16 << 20;
-/// The highest zstd level of an chooser transfer. Higher ones take much more memory.
+/// The highest zstd level of an adaptive transfer. Higher ones take much more memory.
 const ADAPTIVE_ZSTD_LEVEL_MAX: i32 = 19;
 
 /// What is known of the network between server and client.
@@ -32,7 +32,7 @@ const ADAPTIVE_ZSTD_LEVEL_MAX: i32 = 19;
 pub(super) struct PeerNetwork {
     pub(super) locality: PeerLocality,
     pub(super) round_trip: Duration,
-    /// λ at the end of the last chooser transfer, in nanoseconds a byte.
+    /// λ at the end of the last adaptive transfer, in nanoseconds a byte.
     pub(super) price_ns: Option<f64>,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct Execution {
     pub(super) memory: MemoryGrant,
 }
 
-/// What it takes to plan and start a statement.
+/// What planning and starting a statement needs.
 pub(super) struct Starter<'a> {
     pub(super) workers: &'a Handle,
     pub(super) engine: &'a Engine,
