@@ -294,7 +294,7 @@ impl DiskBlock {
         bound.as_deref().map_or(Ok(self.keys.len()), |bound| self.keys.rows_before(bound))
     }
 
-    /// The object of a row; `None` if there is no such row, here and below.
+    /// The object of a row; `None` if there is no such row.
     #[inline]
     pub fn object(&self, row: usize) -> Option<RowObject<'_>> {
         match &self.page {
@@ -303,7 +303,7 @@ impl DiskBlock {
         }
     }
 
-    /// The ordinal of a row.
+    /// The ordinal of a row; `None` if there is no such row.
     pub fn ordinal(&self, row: usize) -> Option<u64> {
         self.ordinals.as_chunks().0.get(row).map(|ordinal| u64::from_le_bytes(*ordinal))
     }
