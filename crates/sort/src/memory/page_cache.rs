@@ -22,7 +22,7 @@ const ALLOCATOR_BYTES_MIN: usize = 1 << 20;
 pub(crate) struct PageCache {
     pool: Arc<PagePool>,
     reserved: Mutex<Reservation>,
-    /// What the allocator takes on top.
+    /// Reserved for the allocator's overhead.
     _slack: Option<Reservation>,
 }
 

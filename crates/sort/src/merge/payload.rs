@@ -187,7 +187,7 @@ pub(crate) struct GatheredRows {
     bytes: usize,
 }
 
-/// What a batch of the result took of merged rows.
+/// How many merged rows a batch of the result took.
 pub(crate) struct Taken {
     pub rows: usize,
     /// Whether the batch takes no more.

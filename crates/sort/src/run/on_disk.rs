@@ -56,9 +56,9 @@ pub(super) struct BlockMeta {
 /// When a page is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PageKind {
-    /// With the keys of its block.
+    /// Read together with the keys of its block.
     Regular,
-    /// When its one row is output.
+    /// Holds a single row, and is read when that row is output.
     Large,
 }
 
