@@ -35,8 +35,9 @@ close_stream(void *stream)
 }
 
 /*
- * Ends the stream's threads. They must end after an error, because whoever catches it may go on,
- * and when the backend exits, possibly while it sends, because they must not outlive what they use.
+ * Ends the stream's threads. They must end after an error, because whoever catches it may go on.
+ * They must also end when the backend exits, possibly while it sends, because they must not outlive
+ * what they use.
  */
 static void
 stop_threads(void)

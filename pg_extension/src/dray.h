@@ -229,7 +229,7 @@ extern void dray_define_congestion_control(void);
 extern void dray_choose_congestion_control(void);
 extern void dray_restore_congestion_control(void);
 
-/* dray.c */
+/* copy_hook.c */
 extern void dray_install_hook(void);
 
 #endif

@@ -33,12 +33,12 @@ typedef struct RowReceiver
 {
 	DrayReceiver base;
 	int			natts;
-	/* The values of a row of which some have been detoasted. */
+	/* The values of a row, some of which have been detoasted. */
 	Datum	   *detoasted;
 	/* For the result of a function, one value at a time. */
 	MemoryContext value_context;
 	DrayColumnOut *columns;
-	/* For functions, which live longer than a row. */
+	/* For the lookups of functions, which live longer than a row. */
 	MemoryContext function_context;
 	uint64		bytes;
 } RowReceiver;
@@ -150,7 +150,7 @@ push_sent(RowReceiver *receiver, uint32 column, Datum value, bool as_binary)
 }
 
 /*
- * Hands over the rest of a row of which Rust can't read every value.
+ * Hands over the rest of a row if Rust can't read all of its values.
  */
 static int32
 push_unusual_row(RowReceiver *receiver, TupleTableSlot *slot, int32 step, uint32 column)

@@ -3,9 +3,9 @@
  *
  * Before version 17, every byte passes through libpq's buffer of 8 kB, with a system call each time
  * it is full. Chunks bypass it: it is flushed, and then secure_write is called as libpq itself
- * calls it. secure_write encrypts, waits, and lets a backend be terminated whose client has stopped
- * reading. Only the end of the connection leaves a message unfinished, so interrupts are processed
- * between messages only.
+ * calls it. secure_write encrypts, waits, and lets a backend be terminated if its client has
+ * stopped reading. Only the end of the connection may leave a message unfinished, so interrupts are
+ * processed between messages only.
  */
 #include "dray.h"
 
@@ -27,7 +27,7 @@
 #define MESSAGE_BYTES_MAX (1024 * 1024)
 /* Frames up to this size use libpq's buffer: a small result then leaves as one packet. */
 #define SMALL_FRAME_BYTES 4096
-/* The size of the buffer for parts below half of it: several are sent by one system call. */
+/* The size of the buffer for parts below half of it: one system call sends several of them. */
 #define GATHER_BYTES (64 * 1024)
 
 typedef struct Gathered

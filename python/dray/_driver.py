@@ -381,7 +381,7 @@ def _transaction(driver: _Driver) -> Iterator[None]:
 
 @contextmanager
 def _full_float_digits(driver: _Driver, digits: int) -> Iterator[None]:
-    """Have the server write floats with all their digits, and restore the setting afterwards.
+    """Let the server write floats with all their digits, and restore the setting afterwards.
 
     ``digits`` is the session's ``extra_float_digits``; above 0 it already writes all.
     """

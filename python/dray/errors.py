@@ -77,7 +77,7 @@ class ResourcesError(Error):
 
 
 class LimitError(Error):
-    """A row or chunk exceeds a limit. The message says how large the limit must be."""
+    """A row, a chunk or the statement itself exceeds a limit. The message says which."""
 
     kind = "limit"
 

@@ -1,5 +1,5 @@
-//! What a running statement checks now and then: signals, a cancel from another thread, and the
-//! user's progress function.
+//! What happens now and then while a statement runs: signals and cancels from other threads are
+//! checked, and the user's progress function is called.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};

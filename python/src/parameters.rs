@@ -163,7 +163,7 @@ fn decimal(value: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayRef> {
     decimal_of_digits(&text, scale).map_err(|what| refuse(value, name, &what))
 }
 
-/// A decimal of these digits, of which the last `scale` are behind the point.
+/// A decimal of these digits, the last `scale` of which come after the point.
 fn decimal_of_digits(text: &str, scale: usize) -> Result<ArrayRef, String> {
     let digits = text.trim_start_matches('-').trim_start_matches('0').len().max(scale).max(1);
     let precision = u8::try_from(digits).unwrap_or(u8::MAX);
@@ -299,7 +299,7 @@ fn unite(one: &DataType, other: &DataType) -> Option<DataType> {
     }
 }
 
-/// The digits before and behind the point of an exact numeric type; None for other types.
+/// The digits before and after the point of an exact numeric type; None for other types.
 fn exact_digits(data_type: &DataType) -> Option<(u8, u8)> {
     match *data_type {
         DataType::Int64 => Some((19, 0)),

@@ -117,7 +117,7 @@ pub fn sort(
     Ok(Sorted { rows: Mutex::new(Some(rows)), schema: arrow_schema })
 }
 
-/// What a running sort checks now and then: signals, and the user's progress function.
+/// Checks for signals, and calls the user's progress function, while a sort runs.
 struct Monitor {
     progress: Progress,
     /// The user's function.

@@ -1,6 +1,6 @@
 """Bits that change, and bytes that are lost or doubled, between a client and the extension.
 
-With checksums a table is the right one, or there is an error. PostgreSQL's protocol has no
+With checksums there is either the right table or an error. PostgreSQL's protocol has no
 checksums of its own, so the statement's text is not guarded (spec/protocol.md, section 10): a fault
 in it may give the table of another statement. Rows are not guarded at all; their tests are in
 ``crates/client/tests/postgres_faults.rs``.
@@ -31,7 +31,7 @@ THREADS = 8
 TOO_LONG = 20.0
 
 Direction = Literal["up", "down"]
-# What becomes of the bytes of a direction, which come from `at` on.
+# Maps bytes of one direction, given with their offset, to the bytes to pass on instead.
 Change = Callable[[int, bytes], bytes]
 
 

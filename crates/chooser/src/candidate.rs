@@ -2,7 +2,7 @@
 
 use dray_format::{Compression, Type};
 
-/// How many candidates there are.
+/// The length of [`CANDIDATES`].
 pub(crate) const CANDIDATE_COUNT: usize = 8;
 /// The candidates, from the fastest to the smallest. Those after light compress its output.
 pub(crate) const CANDIDATES: [Candidate; CANDIDATE_COUNT] = [
@@ -45,7 +45,7 @@ impl Candidate {
     }
 }
 
-/// What a column's values are: expected costs differ between the two.
+/// The kinds of values that differ in their expected costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ValueKind {
     Numbers = 0,
@@ -72,7 +72,7 @@ fn has_strings(data_type: &Type) -> bool {
     }
 }
 
-/// How many candidates, from the first on, need no zstd level above `level_max`.
+/// The number of candidates, from the first on, that need no zstd level above `level_max`.
 pub(crate) fn candidates_up_to(level_max: i32) -> usize {
     CANDIDATES
         .iter()

@@ -24,11 +24,12 @@ const SMALL_BYTES: u64 = 10 << 10;
 /// The rows of the first chunk. It is small, so that it arrives soon and tells how fast the network
 /// is.
 const FIRST_ROWS: usize = 8192;
-/// The fewest rows of a chunk, on however slow a network.
+/// The fewest rows of a chunk, however slow the network is.
 const ROWS_MIN: usize = 4096;
 /// TCP's slow start is taken to last this many round trips.
 const SLOW_START_ROUND_TRIPS: u32 = 8;
-/// The time that a chunk should take on the network: λ changes from chunk to chunk.
+/// The time that a chunk should take on the network. λ changes only between chunks, so chunks must
+/// not take long.
 const CHUNK_NETWORK_NS: f64 = 300e6;
 /// The most and the fewest rows of a probe.
 const PROBE_ROWS_MAX: usize = 8192;
@@ -46,8 +47,8 @@ const HISTORY_MAX: usize = 128;
 pub struct Chooser {
     start: Instant,
     state: Mutex<State>,
-    /// Held by the one thread that probes. Others wait for its result: that takes less time than
-    /// the bytes that they would waste.
+    /// Held by the one thread that probes. The others wait for its result, which takes less time
+    /// than sending the bytes that they would waste without it.
     probing: Mutex<()>,
 }
 
@@ -103,8 +104,8 @@ impl Chooser {
         Self { start: Instant::now(), state: Mutex::new(state), probing: Mutex::new(()) }
     }
 
-    /// A first λ for a connection of which only the round trip is known: 1 Gbit/s within a
-    /// building, 100 Mbit/s beyond. Nanoseconds per byte.
+    /// A first λ, in nanoseconds per byte, for a connection whose round trip alone is known. It
+    /// assumes 1 Gbit/s within a building and 100 Mbit/s beyond.
     pub fn price_guess_ns(round_trip: Duration) -> f64 {
         if round_trip > Duration::from_millis(3) { 80.0 } else { 8.0 }
     }
@@ -122,7 +123,7 @@ impl Chooser {
         self.state().history.settings.clone()
     }
 
-    /// The writer has a chunk, for which it waited this long.
+    /// Records that the writer waited this long for a chunk.
     pub fn starved(&self, waited: Duration) {
         let mut state = self.state();
         // The wait for the first chunk is the query's.
@@ -131,8 +132,8 @@ impl Chooser {
         }
     }
 
-    /// The socket has taken a chunk, for which the writer waited `busy`. Meanwhile the connection
-    /// made this delivery.
+    /// Records that the socket took a chunk, that the writer waited `busy` for this, and what the
+    /// connection delivered meanwhile.
     pub fn sent(&self, busy: Duration, delivery: Delivery) {
         let mut state = self.state();
         if state.price.sent(busy, delivery) {
@@ -141,8 +142,8 @@ impl Chooser {
         }
     }
 
-    /// Like [`Self::sent`], for a thread that encodes and sends: it has sent `bytes` bytes, and
-    /// waited this long for the socket.
+    /// Like [`Self::sent`], for a thread that encodes and sends: it sent `bytes` bytes, and waited
+    /// this long for the socket.
     pub fn sent_inline(&self, bytes: u64, waited: Duration) {
         let mut state = self.state();
         state.price.sent_inline(bytes, waited);
@@ -162,8 +163,8 @@ impl Chooser {
         encoder: impl Fn(Arc<Schema>) -> Encoder,
     ) -> Result<(), Error> {
         let rows = batches.iter().map(|batch| batch.rows).sum::<usize>() / PROBE_PART;
-        // The first chunk should arrive soon, and has too few rows to tell what compressors make of
-        // many.
+        // The first chunk should arrive soon, and has too few rows to tell how well compressors do
+        // on many.
         if rows < PROBE_ROWS_MIN || self.state().is_first {
             return Ok(());
         }
@@ -205,8 +206,8 @@ impl Chooser {
         self.state().chunk_rows
     }
 
-    /// A chunk has just been encoded as chosen. `cpu_time` is the processor time that its thread
-    /// used, if known.
+    /// Records a chunk that has just been encoded as chosen. `cpu_time` is the processor time that
+    /// its thread used, if known.
     pub fn encoded(&self, choices: &ColumnChoices, chunk: &Chunk, cpu_time: Option<Duration>) {
         let took = choices.chosen_at.elapsed();
         let mut state = self.state();

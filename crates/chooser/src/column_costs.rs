@@ -16,12 +16,14 @@ const LIGHT_GUESS: [Cost; 2] =
 const NEWEST_WEIGHT_MIN: f64 = 0.3;
 /// A column tries a neighbour of its candidate once in this many chunks.
 const TRY_EVERY: u64 = 32;
-/// An unmeasured candidate is probed if it would pay when it sent this share of the smallest
-/// measured one. Estimates describe usual columns; a probe finds the unusual ones.
+/// An unmeasured candidate is probed if it would pay when it sent only this share of the bytes that
+/// the smallest measured candidate sends. Estimates describe usual columns; a probe finds the
+/// unusual ones.
 const OPTIMISTIC_SHARE: f64 = 0.2;
 /// The same for a level of zstd when another level has been measured.
 const OPTIMISTIC_SHARE_OF_LEVEL: f64 = 0.75;
-/// A neighbour is not tried if it should cost more than this multiple of the column's candidate.
+/// A neighbour is not tried if it is expected to cost more than this multiple of the column's
+/// candidate.
 const TRY_COST_MAX: f64 = 2.0;
 /// Measurements on fewer bytes are ignored.
 const MEASURED_BYTES_MIN: u64 = 4096;
@@ -93,8 +95,8 @@ impl ColumnCosts {
                 + chunk_ns / plain_bytes
         });
         let best = (0..self.candidates).min_by(|a, b| costs[*a].total_cmp(&costs[*b])).unwrap_or(0);
-        // What light makes of a column can't be estimated, costs next to nothing and is known after
-        // one chunk.
+        // How well light does on a column can't be estimated. Trying it costs next to nothing, and
+        // one chunk tells.
         let best = if best == NONE && self.measured[LIGHT].is_none() { LIGHT } else { best };
         if self.measured[self.candidate].is_none()
             || costs[best] < costs[self.candidate] * CHANGE_BELOW

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// to encode.
 pub fn thread_cpu_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel fills the structure that `time` is.
+    // SAFETY: `time` is a `timespec`, valid for writes, which the kernel fills.
     let code = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     match (code, u64::try_from(time.tv_sec), u32::try_from(time.tv_nsec)) {
         (0, Ok(seconds), Ok(nanoseconds)) => Duration::new(seconds, nanoseconds),

@@ -23,7 +23,8 @@ use std::time::Duration;
 /// files of control groups.
 static PROCESSORS: LazyLock<f64> =
     LazyLock::new(|| std::thread::available_parallelism().map_or(1.0, |count| count.get() as f64));
-/// One span makes the network at most this many times slower: a stall is not a slow network.
+/// Within one span, the measured time of a byte rises at most by this factor: a stall is not a slow
+/// network.
 const SLOWDOWN_MAX: f64 = 4.0;
 /// A socket that is idle for a larger share than this needs chunks at once.
 const STARVED_LONG: f64 = 0.5;
@@ -32,14 +33,14 @@ const STARVED_TARGET: f64 = 0.03;
 /// λ is at most this multiple of a byte's network time. Beyond it, a tenth fewer bytes cost several
 /// times the work.
 const PRICE_TIMES_BYTE_MAX: f64 = 8.0;
-/// Encoding uses up the processors when it takes this share of their time, and its threads wait for
-/// them for this share of theirs.
+/// Encoding uses up the processors if it takes more than the first share of their time, and if its
+/// threads spend more than the second share of their own time waiting for a processor.
 const CPU_BOUND_RUNNING: f64 = 0.2;
 const CPU_BOUND_WAITING: f64 = 0.3;
 /// The time over which both shares are averaged.
 const CPU_BOUND_TIME: Duration = Duration::from_millis(100);
-/// λ in that case, as a multiple of a byte's network time: for most of it, the byte keeps
-/// processors busy in the kernels of both ends.
+/// λ in that case, as a multiple of a byte's network time. For most of that time, the kernels of
+/// both ends keep processors busy with the byte.
 const CPU_BOUND_TIMES_BYTE: f64 = 0.75;
 /// The bounds of λ: less than a copy of a byte takes, and a network of 80 kbit/s.
 const PRICE_NS_MIN: f64 = 0.01;
@@ -161,7 +162,8 @@ impl Price {
         self.reader_share
     }
 
-    /// A chunk was encoded. It took this long, and its thread ran for `cpu_time` of that.
+    /// Records a chunk that was encoded: it took this long, and its thread ran for `cpu_time` of
+    /// that.
     pub(crate) fn encoded(&mut self, took: Duration, cpu_time: Duration) {
         self.span.cpu_time += cpu_time;
         if !took.is_zero() {
@@ -170,13 +172,14 @@ impl Price {
         }
     }
 
-    /// The writer has a chunk, for which it waited this long.
+    /// Records that the writer waited this long for a chunk.
     pub(crate) fn starved(&mut self, waited: Duration) {
         self.sent += 1;
         self.span.starved += waited;
     }
 
-    /// The socket has taken a chunk, for which the writer waited `busy`. Returns whether λ changed.
+    /// Records that the socket took a chunk, and that the writer waited `busy` for this. Returns
+    /// whether λ changed.
     pub(crate) fn sent(&mut self, busy: Duration, delivery: Delivery) -> bool {
         self.span.busy += busy;
         self.span.delivery.bytes += delivery.bytes;
@@ -223,7 +226,7 @@ impl Price {
         true
     }
 
-    /// The thread that encodes has itself sent this many bytes, and waited this long for the
+    /// Records that the thread that encodes also sent this many bytes, and waited this long for the
     /// socket. That wait is the price: the thread could do nothing else meanwhile.
     pub(crate) fn sent_inline(&mut self, bytes: u64, waited: Duration) {
         let seen_ns = waited.as_secs_f64() * 1e9 / bytes.max(1) as f64;

@@ -178,7 +178,7 @@ mod tests {
         let _reader = listener.accept().unwrap();
         let mut meter = DeliveryMeter::new(sender.try_clone().unwrap()).unwrap();
         sender.set_nonblocking(true).unwrap();
-        // Until the reader's buffer is full.
+        // Write until the reader's buffer is full.
         let started = std::time::Instant::now();
         while started.elapsed() < Duration::from_millis(200) {
             let _ = sender.write(&[0; 1 << 16]);

@@ -143,7 +143,7 @@ impl Statement {
         let limits = Limits::default();
         let chosen = |size: Option<ByteSize>, default| size.map_or(default, |size| size.0);
         let chunk_bytes_max = chosen(self.chunk_bytes_max, limits.chunk_bytes_max);
-        // Raising one limit raises those that may not be lower.
+        // Raising one limit also raises those that must be at least as high.
         let limits = Limits {
             chunk_bytes_max,
             decoded_bytes_max: chosen(

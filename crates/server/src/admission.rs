@@ -1,4 +1,4 @@
-//! Memory admission: a statement starts once the memory that it needs at least is free.
+//! Memory admission: a statement starts once the least memory that it needs is free.
 //!
 //! ```text
 //!   --memory  ├── 3/4: operators that buffer rows (sorts, aggregates, joins), a fixed part each
@@ -6,8 +6,8 @@
 //! ```
 //!
 //! The engine's pool divides the memory among all operators that ask. Without admission, the last
-//! one may get less than it can start with; here its statement waits instead. Statements that
-//! buffer nothing and send little are not held up.
+//! one may get too little to start. With it, that operator's statement waits instead. Statements
+//! that buffer nothing and send little are not held up.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,7 +27,7 @@ use crate::slots::Waiting;
 const PERMIT_BYTES: u64 = 4 << 10;
 /// What a statement that sorts, aggregates or joins reserves, unless there is less memory.
 const OPERATOR_BYTES: u64 = 64 << 20;
-/// Statements that buffer rows and can run at a time, however little memory there is.
+/// The number of statements that buffer rows and can run at a time, however little memory there is.
 const BUFFERING_STATEMENTS_MIN: u64 = 2;
 /// Results get 1/4 of the memory,
 const RESULTS_DIVISOR: u64 = 4;
@@ -144,7 +144,8 @@ impl Admission {
             None => None,
         };
         let reservation = MemoryConsumer::new("results").register(&self.pool);
-        // The semaphores have made room. Sorts that hold more than their part give it back.
+        // The semaphores have set this memory aside. Sorts that hold more than their part give it
+        // back.
         reservation.grow(
             usize::try_from(need.result_bytes.saturating_add(need.scan_bytes))
                 .unwrap_or(usize::MAX >> 1),

@@ -81,7 +81,7 @@ impl Compute {
         Ok(Lease { executor: Some(executor), slot, compute: self.clone() })
     }
 
-    /// How many statements have ended while their threads still run.
+    /// The number of statements that have ended while their threads still run.
     pub(crate) fn abandoned(&self) -> usize {
         self.abandoned.load(Ordering::Relaxed)
     }

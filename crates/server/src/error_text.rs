@@ -29,6 +29,7 @@ use phrases::by_phrase;
 const NAMES_MAX: usize = 12;
 const DEFECT: &str = "this is a defect; please report the query";
 const MORE_MEMORY: &str = "raise the server's --memory, or let fewer statements run at a time";
+const MORE_SPILL: &str = "raise the server's --spill-max";
 const MORE_DISK: &str = "free some space in the server's --spill folder, or name a larger one";
 
 /// An error for the user.
@@ -199,12 +200,7 @@ fn resources(text: &str) -> UserError {
     let disk = ["disk space", "temp_directory", "would spill", "a spill file"];
     if disk.iter().any(|words| text.contains(words)) {
         let message = "the statement needs more disk space to spill than the server allows";
-        return UserError::new(
-            ErrorKind::Resources,
-            "53100",
-            message,
-            "raise the server's --memory",
-        );
+        return UserError::new(ErrorKind::Resources, "53100", message, MORE_SPILL);
     }
     // Errors that are not from the engine's pool already say what was needed.
     let message = match text.contains("Failed to allocate") || text.contains("memory consumers") {
@@ -278,7 +274,10 @@ fn external(kind: ErrorKind, cause: &(dyn Error + 'static)) -> UserError {
         Some(cause @ Sort::Memory { .. }) => {
             UserError::new(ErrorKind::Resources, "53200", cause.to_string(), MORE_MEMORY)
         }
-        Some(cause @ (Sort::SpillLimit { .. } | Sort::Spill { .. })) => UserError::new(
+        Some(cause @ Sort::SpillLimit { .. }) => {
+            UserError::new(ErrorKind::Resources, "53100", cause.to_string(), MORE_SPILL)
+        }
+        Some(cause @ Sort::Spill { .. }) => UserError::new(
             ErrorKind::Resources,
             "53100",
             clean::without_paths(&cause.to_string()),

@@ -55,13 +55,13 @@ enum Growth {
     Sum,
     /// The first argument, repeated as often as the second says.
     Repeat,
-    /// As many characters as the second argument says.
+    /// Text with as many characters as the second argument says.
     Pad,
     /// The first argument, with each occurrence of the second replaced by the third.
     Replace,
     /// The first argument, with each match of a pattern replaced by the third.
     RegexpReplace,
-    /// From the first argument to the second, in steps of the third.
+    /// A list of values from the first argument to the second, in steps of the third.
     Range,
     /// A list with as many entries as the second argument says.
     Resize,
@@ -106,7 +106,7 @@ tokio::task_local! {
     static PLANNING: ();
 }
 
-/// Marks `planning` as planning, so that large values are left to execution.
+/// Runs `planning` so that functions leave large values to execution.
 pub(crate) async fn while_planning<T>(planning: impl Future<Output = T>) -> T {
     PLANNING.scope((), planning).await
 }

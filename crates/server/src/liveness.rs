@@ -31,7 +31,7 @@ const CHECKS: u32 = 6;
 
 /// The read half of a TCP connection. Reading fails once the client has vanished.
 ///
-/// The server reads from a client at all times, also while it sends, so this finds out.
+/// The server reads from a client at all times, also while it sends, so it always notices.
 pub(crate) struct LivenessReader<R> {
     read: R,
     /// None if the kernel doesn't report acknowledgements.

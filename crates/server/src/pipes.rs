@@ -35,11 +35,12 @@ const PIPES_MAX: usize = 4;
 const LENT_BYTES_MIN: usize = 16 << 10;
 /// The most parts in one system call.
 const PARTS_PER_WRITE: usize = 64;
-/// The time between two looks at how far the client has read.
+/// The time between two checks of how far the client has read.
 const RECLAIM_EVERY: Duration = Duration::from_millis(5);
 
-/// Waits for a client's first bytes, and for the pipes that may come with them. Pipes are taken
-/// from root and from the server's own user only: who has them can hold on to its pages.
+/// Waits for a client's first bytes, and for the pipes that may come with them. Pipes are accepted
+/// only from root and from the server's own user, because their owner can hold on to the server's
+/// memory.
 pub(crate) async fn receive_first(stream: &UnixStream) -> io::Result<(BytesMut, Option<Pipes>)> {
     let mut bytes = vec![0; 4096];
     let mut offered = Vec::new();

@@ -2,7 +2,7 @@
 //!
 //! A statement of a few hundred bytes can keep the engine's parser or one of its rules busy for
 //! years, or take all memory, and the engine offers no way to stop it. So its inputs are bounded,
-//! a cancel is checked between any two steps, and planning has a timeout.
+//! each step first checks for a cancel, and planning has a timeout.
 //!
 //! ```text
 //!   text ──▶ tokens ──▶ tree ──▶ logical plan ──▶ optimized ──▶ physical plan
@@ -44,7 +44,7 @@ pub(crate) struct Planning {
     cancelled: AtomicBool,
     /// Wakes [`Planning::cancelled`].
     cancel: Notify,
-    /// Whether planning has ended. What follows before the first batch has no timeout.
+    /// Whether planning has ended. The timeout does not cover what follows.
     finished: AtomicBool,
     /// Why the statement was refused. The engine wraps the error that it receives beyond
     /// recognition, so the original is here.
@@ -52,7 +52,7 @@ pub(crate) struct Planning {
 }
 
 thread_local! {
-    /// What is being planned on this thread, for the rules, which the engine doesn't tell.
+    /// The statement that this thread plans. The engine doesn't pass it to the rules.
     static CURRENT: RefCell<Option<Arc<Planning>>> = const { RefCell::new(None) };
 }
 

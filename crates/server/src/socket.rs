@@ -20,7 +20,7 @@ pub(crate) enum PeerLocality {
     Unix,
     /// On this host, over TCP.
     Loopback,
-    /// On another host, over TCP.
+    /// On another host, or behind a proxy, over TCP.
     Remote,
     /// Anywhere, over TLS.
     Tls { loopback: bool },

@@ -56,7 +56,8 @@ use self::memory::PoolMemory;
 use crate::engine::batches;
 use crate::plan_rule::PlanRule;
 
-/// Sequence numbers for each partition, so that numbers rise in the order of the partitions.
+/// The sequence numbers that each partition has, so that numbers rise in the order of the
+/// partitions.
 const PARTITION_BATCHES_MAX: u64 = 1 << 24;
 /// Batches of the result that wait for the consumer.
 const OUTPUT_BATCHES_MAX: usize = 2;
@@ -81,12 +82,13 @@ fn replace_sort(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn Executio
     replace_input(plan, Sorts::All)
 }
 
-/// Which rows the replaced sort may sort together.
+/// Which sorts may be replaced.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sorts {
-    /// All rows.
+    /// Only a sort of all rows together.
     All,
-    /// All rows, or those of each partition, because a merge follows. Projections may be above it.
+    /// Also a sort of each partition by itself, because a merge follows. Projections may stand
+    /// between the sort and the merge.
     Partitions,
 }
 

@@ -27,8 +27,8 @@ use self::stop::Stop;
 use crate::connection::{Closed, Connection, ns, ns_since};
 use crate::engine::{self, Plan};
 
-/// A result with a known number of values from this on counts as large: even at two bits a value
-/// it has [`send::LARGE_RESULT_BYTES`].
+/// A result counts as large if it is known to have at least this many values: even at two bits a
+/// value it has [`send::LARGE_RESULT_BYTES`].
 const LARGE_RESULT_VALUES: u64 = 1 << 20;
 
 /// Runs a statement and sends its result or its error. Fails only if the connection ends.
@@ -74,9 +74,9 @@ async fn run_to_end(
         engine::error(ErrorKind::Resources, "53000", what, "try again later")
     })?;
     let started = start(connection, &lease, query).await?;
-    // However the statement ends: dropping a large plan, with the rows that its joins hold, would
-    // block the network's thread. This must be the last reference to the plan, so it is declared
-    // before the others.
+    // However the statement ends, its own threads drop a large plan: with the rows that its joins
+    // hold, that would block the network's thread. This must be the last reference to the plan, so
+    // it is declared before the others.
     let _dispose = DisposeOnDrop {
         plan: Some(started.plan.clone()).filter(|plan| !plan.is_small()),
         lease: &lease,

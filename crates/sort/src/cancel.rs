@@ -15,8 +15,10 @@ impl Cancel {
         self.0.store(true, Ordering::Relaxed);
     }
 
+    /// Checks that the sort is not cancelled.
+    ///
     /// # Errors
-    /// [`Error::Cancelled`] once the sort is cancelled.
+    /// [`Error::Cancelled`] once it is.
     pub(crate) fn check(&self) -> Result<()> {
         if self.0.load(Ordering::Relaxed) { Err(Error::Cancelled) } else { Ok(()) }
     }

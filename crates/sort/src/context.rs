@@ -19,8 +19,8 @@ pub(crate) struct SortContext {
     pub layout: Arc<Layout>,
     pub encoder: KeyEncoder,
     pub page_bytes: usize,
-    /// The most bytes of rows that are gathered at a time from batches to write them to a run,
-    /// unless one row is larger. 0 if rows lie in pages from the beginning.
+    /// The most bytes of rows that are gathered from batches at a time, to be written to a run. A
+    /// single row may be larger. 0 if all rows are stored as objects in pages.
     pub gather_bytes_max: usize,
     pub memory: Arc<dyn MemoryBudget>,
     pub page_cache: Arc<PageCache>,

@@ -1,5 +1,5 @@
-//! External sort and distinct: sorts rows within a memory budget, and on disk beyond it. Keys are
-//! specified in `spec/sort-key.md`, and the pages that rows lie in in `spec/page.md`.
+//! External sort and distinct: sorts rows within a memory budget, and on disk beyond it.
+//! `spec/sort-key.md` specifies keys, and `spec/page.md` the pages in which rows are stored.
 //!
 //! ```text
 //!   Batch ──Writer──▶ rows + keys ──sort──▶ in-memory run ─┬─merge─▶ Sorted: Batch, Batch, …
@@ -18,8 +18,8 @@
 //!   if that is faster. A cutoff key excludes rows beyond the limit.
 //! - `merge`: a loser tree over cursors merges runs into longer ones on disk, or into batches of
 //!   the result. Merge Path divides a merge among threads.
-//! - `state`, `writer`, `sorter`, `sorted`: [`Writer`]s take rows until memory is short, which the
-//!   thread that notices spills; [`Sorter::finish`] merges.
+//! - `state`, `writer`, `sorter`, `sorted`: [`Writer`]s take rows. When memory is short, the thread
+//!   that notices it spills them. [`Sorter::finish`] merges.
 //!
 //! ```
 //! use dray_format::{Batch, Column, Field, Schema, Type, Values};

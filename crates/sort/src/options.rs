@@ -29,13 +29,12 @@ pub enum Distinct {
 /// How spilled data is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SpillCompression {
-    /// With LZ4, as long as compressing takes less time than the disk would take for the bytes it
-    /// saves.
+    /// LZ4, as long as compressing takes less time than writing the bytes that it saves.
     #[default]
     Auto,
-    /// With LZ4, whenever that is smaller.
+    /// LZ4, whenever that is smaller.
     Lz4,
-    /// Not at all.
+    /// No compression.
     None,
 }
 

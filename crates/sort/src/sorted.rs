@@ -16,17 +16,17 @@ use crate::merge::{
 };
 use crate::run::MemoryRun;
 
-/// The largest batch of the result takes this share of the budget.
+/// The largest batch of the result takes `1 / BATCH_SHARE` of the budget.
 const BATCH_SHARE: usize = 16;
 /// The memory of a batch that a thread makes, as a multiple of its bytes: columns grow, and an
 /// allocator keeps memory of each of their sizes for each thread.
 const AHEAD_NUMERATOR: usize = 3;
 const AHEAD_DENOMINATOR: usize = 2;
-/// The least bytes of a batch of several threads. With less memory, or too little for the largest
-/// row, fewer threads merge.
+/// The least bytes of a batch when several threads merge. If memory does not suffice for batches of
+/// this size, or for the largest row, fewer threads merge.
 const BATCH_BYTES_MIN: usize = 4 << 10;
 
-/// Sorted rows. They are merged on demand; or ahead, by threads that end on drop.
+/// Sorted rows. They are merged on demand, or ahead by threads that end on drop.
 #[derive(Debug)]
 pub struct Sorted {
     rows: Rows,

@@ -17,11 +17,11 @@ use crate::sorted::{Sorted, Unmerged};
 use crate::state::{SortState, SpillReserve, lock};
 use crate::writer::Writer;
 
-/// Rows that are gathered before they are written take at most this share of the budget, and this
-/// many bytes.
+/// Rows that are gathered before they are written take at most `1 / GATHER_SHARE` of the budget,
+/// and at most [`GATHER_BYTES_MAX`].
 const GATHER_SHARE: usize = 32;
 const GATHER_BYTES_MAX: usize = 32 << 20;
-/// The share of the budget that batches may retain beyond their rows.
+/// Batches may retain `1 / SURPLUS_SHARE` of the budget beyond their rows.
 const SURPLUS_SHARE: usize = 8;
 
 /// Sorts rows that come from any number of threads, in memory and on disk.
@@ -37,7 +37,7 @@ pub struct Sorter {
     state: Arc<SortState>,
 }
 
-/// How far a sort is.
+/// The progress of a sort.
 #[derive(Debug, Clone)]
 pub struct Progress {
     rows: Arc<AtomicU64>,

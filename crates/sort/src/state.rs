@@ -12,9 +12,9 @@ use crate::memory::{PayloadLayout, Reservation};
 use crate::merge::DiskRuns;
 use crate::run::{CutoffKey, MemoryRun, RunBuilder};
 
-/// The memory for several threads that write runs is at most this share of the budget.
+/// The memory for several threads that write runs is at most `1 / SPILL_SHARE` of the budget.
 const SPILL_SHARE: usize = 8;
-/// The rows that are appended at a time take at most this share of the budget.
+/// The rows that are appended at a time take at most `1 / SLICE_SHARE` of the budget.
 const SLICE_SHARE: usize = 32;
 /// The most objects that are appended at a time, and the most rows of a batch.
 const SLICE_OBJECTS_MAX: usize = 1024;
@@ -23,7 +23,7 @@ const SLICE_ROWS_MAX: usize = RUN_ROWS_MAX;
 pub(crate) const RUN_ROWS_MAX: usize = 1 << 20;
 /// How often to look for free memory that other writers may take in between.
 const ATTEMPTS: usize = 100;
-/// The bytes of a page for each object besides the object: its slot.
+/// The bytes of an object's slot in its page.
 const SLOT_BYTES: usize = 4;
 
 /// The run that a writer fills; `None` before its first row.
@@ -70,6 +70,8 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl SortState {
+    /// Checks that no rows were lost.
+    ///
     /// # Errors
     /// The error by which rows were lost, if any were.
     pub fn check_failed(&self) -> Result<()> {
@@ -192,7 +194,8 @@ impl SortState {
             if !disk_runs.may_spill() {
                 break;
             }
-            // Before open runs are closed: a batch that was kept after that would not be spilled.
+            // First of all: a batch that was kept after the open runs were closed would not be
+            // spilled.
             self.keeps_batches.store(false, Ordering::Relaxed);
             self.close_all()?;
             let memory_runs = std::mem::take(&mut *lock(&self.memory_runs));

@@ -1,4 +1,4 @@
-//! Writers: each thread puts rows into a sort by one.
+//! Writers: each thread puts rows into a sort through a writer of its own.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -11,8 +11,8 @@ use crate::memory::PayloadLayout;
 use crate::run::{BATCH_ROWS_BITS, InputBatch, RunBuilder};
 use crate::state::{OpenRun, RUN_ROWS_MAX, SortState, lock};
 
-/// A run in memory takes at most this share of the budget, divided by the number of writers. When
-/// memory is short, one thread sorts what all others have not sorted yet, so this is small.
+/// A run in memory takes at most `1 / RUN_SHARE` of the budget, divided by the number of writers.
+/// When memory is short, one thread sorts what all others have not sorted yet, so this is little.
 const RUN_SHARE: usize = 8;
 
 /// Puts the rows of one thread into a sort.
@@ -81,7 +81,7 @@ impl Writer {
             let slice = state.slice(input.measured, from, layout);
             let end = slice.end;
             match self.append_slice(input, slice, layout)? {
-                // The layout may be another one after that.
+                // This may change the layout.
                 Some(needed) => state.free_memory(needed)?,
                 None => from = end,
             }

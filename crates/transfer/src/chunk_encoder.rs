@@ -9,7 +9,7 @@ use dray_format::{
 
 use crate::chunker::{Settings, UnencodedChunk};
 
-/// Encoding more than this takes long enough to delay other tasks.
+/// Encoding more bytes than this takes long enough to delay other tasks.
 const LONG_BYTES: u64 = 256 << 10;
 
 /// Encodes chunks of a stream, one after another. A stream may have several encoders.

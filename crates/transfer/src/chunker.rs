@@ -41,7 +41,7 @@ pub struct UnencodedChunk {
     /// The rows of all batches.
     pub(crate) rows: usize,
     pub(crate) plain_bytes: u64,
-    /// The client certainly accepts the chunk. If false, the chunk is a single row.
+    /// Whether the client certainly accepts the chunk. If not, the chunk is a single row.
     pub(crate) fits: bool,
 }
 
@@ -103,7 +103,7 @@ impl Chunker {
     /// The most rows of the next chunk.
     fn chunk_rows(&self) -> usize {
         let chosen = self.chooser.as_ref().map_or(usize::MAX, |chooser| chooser.chunk_rows());
-        // A rest of less than a chunk joins this one: compressors make more of both together.
+        // A rest smaller than a chunk joins this one: compressors do better on more rows.
         let with_rest =
             if self.pending_rows < chosen.saturating_mul(2) { self.pending_rows } else { 0 };
         self.settings.chunk_rows.min(chosen.max(with_rest))

@@ -12,7 +12,7 @@ use crate::chunk_encoder::ChunkEncoder;
 use crate::chunker::{Chunker, UnencodedChunk};
 use crate::queue::EncodePermit;
 
-/// An encoded chunk, or the error that encoding it gave.
+/// An encoded chunk, or why it can't be encoded.
 pub(crate) struct Encoded {
     pub(crate) chunk: Result<Chunk, Error>,
     pub(crate) took: Duration,

@@ -8,8 +8,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 /// A queue of at most `bytes_max` bytes of chunks: those that wait, and those that were received
 /// and not dropped yet.
 ///
-/// It has space for `chunks_min` chunks of any size. With 1, a chunk larger than the queue has it
-/// to itself. With 2, the next chunk waits already while such a chunk is written. At most
+/// It has space for `chunks_min` chunks of any size. With 1, a chunk larger than the queue fills it
+/// alone. With 2, the next chunk can wait in the queue while such a chunk is written. At most
 /// `encoding_max` chunks are being encoded, or wait for space, at a time, whatever the number of
 /// producers.
 pub fn queue(bytes_max: u32, chunks_min: u32, encoding_max: usize) -> (Sender, Receiver) {
@@ -85,7 +85,8 @@ impl Receiver {
 }
 
 impl Drop for Receiver {
-    /// Wakes the senders that wait. Chunks that the writer still has would keep them waiting.
+    /// Wakes the senders that wait. Otherwise chunks that the writer still has would keep them
+    /// waiting.
     fn drop(&mut self) {
         self.free_bytes.close();
         self.encode_permits.close();

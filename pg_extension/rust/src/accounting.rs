@@ -34,7 +34,7 @@ struct Sending {
     bytes: u64,
 }
 
-/// The time between two accounts, seen by the backend's thread.
+/// Which threads encode, as the backend's thread sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EncodedBy {
     /// Workers encode while this thread reads rows and sends.
@@ -56,18 +56,18 @@ impl Accounting {
         }
     }
 
-    /// This thread encoded a chunk.
+    /// Records that this thread encoded a chunk.
     pub(crate) fn encoded_here(&mut self, took: Duration) {
         self.encode += took;
         self.encode_here += took;
     }
 
-    /// A worker encoded a chunk.
+    /// Records that a worker encoded a chunk.
     pub(crate) fn encoded_by_worker(&mut self, took: Duration) {
         self.encode += took;
     }
 
-    /// This thread waited for a worker.
+    /// Records that this thread waited for a worker.
     pub(crate) fn waited_for_worker(&mut self, waited: Duration) {
         self.encode_here += waited;
         if let Some(chooser) = &self.policy.chooser {
@@ -76,12 +76,13 @@ impl Accounting {
         }
     }
 
-    /// The C half begins to send a chunk.
+    /// Records that the C half begins to send a chunk.
     pub(crate) fn sending(&mut self, bytes: u64) {
         self.sending = Some(Sending { began: Instant::now(), bytes });
     }
 
-    /// The C half asks for the next chunk. It does so as soon as it has sent the one before.
+    /// Records that the C half asks for the next chunk. It does so as soon as it has sent the one
+    /// before.
     pub(crate) fn sent(&mut self, encoded_by: EncodedBy) {
         let Some(Sending { began, bytes }) = self.sending.take() else { return };
         let Some(chooser) = &self.policy.chooser else { return };

@@ -103,7 +103,7 @@ impl Appender {
             .try_reserve_exact(bytes - self.validity.len().min(bytes))
             .map_err(|_| Failure::Memory)?;
         self.validity.resize(bytes, u8::MAX);
-        // Within the capacity.
+        // This stays within the capacity that is already allocated.
         self.values.resize(self.capacity * self.width, 0);
         Ok(())
     }

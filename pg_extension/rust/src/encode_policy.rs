@@ -35,14 +35,14 @@ const LARGE_ROW_LEVEL: i32 = 1;
 const COMPRESSED_ROW_BYTES_MAX: u64 = 256 << 20;
 /// Encoding fewer bytes takes less time than waking a thread.
 const LONG_BYTES: u64 = 256 << 10;
-/// The most bytes that the tables which outlive chunks decode to, whatever the client accepts: the
-/// backend has them, too.
+/// The largest decoded size of the tables that outlive chunks, whatever the client accepts: the
+/// backend keeps them, too.
 const TABLES_BYTES_MAX: u64 = 2 << 20;
-/// The most memory that they take here, as a multiple of their decoded bytes. Of short entries, the
-/// index takes more than the entries.
+/// The most memory that these tables take in the backend, as a multiple of their decoded bytes. If
+/// entries are short, their index takes more than they do.
 const TABLES_FACTOR: u64 = 16;
-/// The largest state frame, whatever the client accepts. State frames are copied into the reserve
-/// that every stream has.
+/// The largest state frame, whatever the client accepts. The reserve that every stream has must
+/// hold a copy of it.
 const STATE_BYTES_MAX: u64 = 1 << 20;
 
 /// How the chunks of one stream are encoded.

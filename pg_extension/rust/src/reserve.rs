@@ -141,7 +141,7 @@ impl Reserve {
         self.used.store(true, Relaxed);
         let (start, bytes) = (self.start.load(Relaxed), self.bytes.load(Relaxed));
         let alignment = layout.align().max(BLOCK_ALIGNMENT);
-        // With the padding before the block.
+        // Includes the padding before the block.
         let needed = layout.size().saturating_add(alignment).next_multiple_of(BLOCK_ALIGNMENT);
         let mut blocks = self.blocks();
         let at = if blocks.live == 0 { 0 } else { blocks.end };

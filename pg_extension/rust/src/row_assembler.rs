@@ -35,8 +35,8 @@ pub(crate) enum Step {
     Full,
     /// The value of this column must be detoasted.
     NeedsDetoasting(usize),
-    /// The value of this column must come as its type's function makes it. [`RowAssembler::format`]
-    /// says which function.
+    /// The value of this column must come as its type's send or output function makes it.
+    /// [`RowAssembler::format`] says which of the two.
     NeedsSerialized(usize),
 }
 

@@ -58,7 +58,7 @@ impl Scheduler {
         self.workers.as_ref().is_some_and(Workers::is_ready)
     }
 
-    /// Who encodes at present.
+    /// Which threads encode at present.
     pub(crate) fn encoded_by(&self) -> EncodedBy {
         if self.workers.is_some() { EncodedBy::Workers } else { EncodedBy::ThisThread }
     }

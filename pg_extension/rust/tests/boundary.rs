@@ -1,14 +1,14 @@
-//! Plays C's part at the boundary, for a checker of memory to look on: `../check-boundary` runs
-//! this with AddressSanitizer.
+//! Calls the crate's C functions as the extension's C code does. `../check-boundary` runs this test
+//! with AddressSanitizer.
 //!
-//! Random rows go in as the server holds them, each value in a block of its own that has its size
-//! and not a byte more, and is freed as soon as its row is over. The frames that come out are read
-//! as a client reads them, and hold the values that a second description of PostgreSQL's formats,
-//! here, says. What is declared here is `../../src/dray.h` once more, not the crate's own.
+//! Random rows go in as the server holds them. Each value is in a block of exactly its size, which
+//! is freed as soon as its row has been read. The resulting frames are read as a client reads them,
+//! and their values are compared with the expected ones, which the tests derive on their own from
+//! PostgreSQL's formats. The declarations repeat `../../src/dray.h` instead of the crate's own.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-// Linked for its entries only.
+// Linked for its C functions only.
 use dray_pg_extension as _;
 
 mod boundary {
@@ -26,7 +26,7 @@ use bytes::Bytes;
 use dray_format::{HEADER_BYTES, Limits, Schema, decode};
 use dray_wire::{ClientSession, FRAME_HEADER_BYTES, Frame, Kind, ServerEvent};
 
-/// A backend has one stream at a time.
+/// Runs one test at a time, since a backend has one stream at a time.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     let guard = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -34,17 +34,17 @@ fn alone() -> MutexGuard<'static, ()> {
     guard
 }
 
-/// Reads frames, as the client does.
+/// Reads frames as the client does.
 struct Reader {
     session: ClientSession,
     schema: Arc<Schema>,
     columns: Vec<Vec<Vec<u8>>>,
     chunk_rows: u64,
-    /// How many state frames have come.
+    /// The number of state frames so far.
     states: usize,
-    /// Whether all strings are UTF-8, as a server sees to.
+    /// Whether all strings are UTF-8, as a real server ensures.
     is_utf8: bool,
-    /// A table had a string that is not: what comes is of no use.
+    /// Set by a stream dictionary with a string that is not UTF-8. Further frames are ignored.
     is_void: bool,
     finished: bool,
 }
@@ -65,7 +65,7 @@ impl Reader {
         }
     }
 
-    /// What an entry hands over: a frame, or a state frame and the chunk that needs it.
+    /// Reads the output of one call: a frame, or a state frame and the chunk that needs it.
     fn take(&mut self, frames: &[u8]) {
         if self.is_void {
             return;
@@ -125,22 +125,22 @@ impl Reader {
     }
 }
 
-/// How much goes wrong on purpose.
+/// What goes wrong on purpose.
 #[derive(Clone, Copy, PartialEq)]
 enum Mischief {
     None,
-    /// Send functions give bytes that they never would.
+    /// Send functions return bytes that no real one returns.
     Garbage,
-    /// The server wants the statement to end.
+    /// The server cancels the statement.
     Cancel,
-    /// It ends, at any row.
+    /// The backend exits at a random row.
     Exit,
-    /// Memory is short now and then.
+    /// Some allocations fail.
     #[cfg(feature = "test-allocator")]
     Memory,
 }
 
-/// One result of random columns and rows. Whether it came to its end.
+/// Transfers a result of random columns and rows, and returns whether it was completed.
 fn transfer(seed: u64, mischief: Mischief) -> bool {
     let mut random = Random::new(seed);
     let options = Options {
@@ -163,7 +163,7 @@ fn transfer(seed: u64, mischief: Mischief) -> bool {
     transfer_of(random, seed, &options, &shapes, rows, mischief)
 }
 
-/// The same, of several chunks that are worth another thread.
+/// Like [`transfer`], with several chunks that are worth another thread.
 fn long_transfer(seed: u64, mischief: Mischief) -> bool {
     let mut random = Random::new(seed);
     let options = Options {
@@ -235,11 +235,11 @@ fn transfer_of(
         for (to, value) in expected.iter_mut().zip(&values) {
             to.push(value.as_ref().map_or(vec![0], |value| value.expected.clone()));
         }
-        // Nobody may look at the datum of a NULL.
+        // The datum of a NULL must not be followed.
         let mut datums: Box<[usize]> =
             values.iter().map(|value| value.as_ref().map_or(Value::POISON, Value::datum)).collect();
         let is_null: Box<[u8]> = values.iter().map(|value| u8::from(value.is_none())).collect();
-        // Every other row lies on a page.
+        // Half of the rows are tuples on a page.
         let tuple = (random.below(2) == 0).then(|| Tuple::new(&values));
         let mut tuple = tuple.as_ref();
         loop {
@@ -251,7 +251,7 @@ fn transfer_of(
                 Ok(Step::Datums) => {}
                 Ok(Step::Done) => break,
                 Ok(Step::Full) => {
-                    // As the receiver does, which has freed the row by then.
+                    // The receiver, too, has freed the row by then.
                     values.clear();
                     if !take_chunks(&mut stream, &mut reader, false, || fail_after(&mut random)) {
                         assert!(mischief != Mischief::None);
@@ -301,7 +301,7 @@ fn transfer_of(
         }
     }
     HELPED.fetch_add(usize::from(helped), Relaxed);
-    // Nothing outlives a chunk that is not encoded.
+    // Without encoding there are no stream dictionaries.
     let encodes = options.compression != "none"
         && !(options.compression == "auto" && options.client_is_local);
     assert!(encodes || reader.states == 0);
@@ -359,9 +359,9 @@ fn workers_make_the_chunks_of_long_results() {
     for seed in 1..=20 {
         assert!(long_transfer(seed, Mischief::None));
     }
-    // Streams that adapt may have none: it is measured what takes longer.
+    // Adaptive streams may have none, because their choice depends on measured times.
     assert!(STATES.load(Relaxed) >= 10);
-    // The others have too few values for a second chunk.
+    // The other results have too few values for a second chunk.
     assert!((10..=20).contains(&HELPED.load(Relaxed)));
 }
 
@@ -376,11 +376,11 @@ fn workers_end_with_the_stream() {
     }
 }
 
-/// How many whole results workers have helped with, and how many state frames came in all.
+/// The number of complete results that workers helped to encode, and of all state frames.
 static HELPED: AtomicUsize = AtomicUsize::new(0);
 static STATES: AtomicUsize = AtomicUsize::new(0);
 
-/// The threads that have a worker's name.
+/// The number of threads that have a worker's name.
 fn workers() -> usize {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
     let name = |task: &std::fs::DirEntry| {

@@ -112,7 +112,7 @@ fn chunk(candidates: [usize; 2]) -> (f64, f64) {
     sum
 }
 
-/// The same for every pair of candidates.
+/// [`chunk`] of every pair of candidates.
 fn all_chunks() -> impl Iterator<Item = (f64, f64)> {
     (0..CANDIDATE_COUNT)
         .flat_map(|first| (0..CANDIDATE_COUNT).map(move |second| chunk([first, second])))
@@ -310,7 +310,7 @@ fn the_first_chunk_of_a_column_is_compressed_by_estimates() {
         let mut column = ColumnCosts::new(&data_type, 0, CANDIDATE_COUNT);
         CANDIDATES[column.choose(price_ns, 0.0, plain_bytes)].compression
     };
-    // zstd makes much of repeated strings and symbols nothing; of free text both make the same.
+    // zstd shrinks repeated strings, and symbols do not. Both shrink free text alike.
     assert_eq!(first(Type::Utf8, 80.0, 400e3), Compression::Zstd(1));
     assert_eq!(first(Type::Int64, 80.0, 65e3), Compression::Zstd(1));
     assert_eq!(first(Type::Utf8, 0.8, 400e3), Compression::Light);

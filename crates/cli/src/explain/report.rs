@@ -265,7 +265,7 @@ impl Report {
         }
     }
 
-    /// The report for programs.
+    /// The whole report as JSON, with the estimate.
     pub(super) fn json(&self) -> Value {
         let known = |known: Known| match known {
             Known::Unknown => Value::Null,

@@ -291,7 +291,7 @@ fn put_decimal(value: impl fmt::Display, scale: i8, out: &mut dyn Write) -> fmt:
     }
 }
 
-/// Maximum digits of a 256-bit number, and its sign.
+/// At least the 78 digits of a 256-bit number and its sign.
 const DIGITS_MAX: usize = 80;
 
 /// Text on the stack, to avoid an allocation for each decimal.

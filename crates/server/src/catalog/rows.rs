@@ -1,4 +1,4 @@
-//! Reads CSV, JSON and Arrow files for the engine, which reads only Parquet itself.
+//! Reads CSV, JSON and Arrow files for the engine, whose own reader is used for Parquet only.
 //!
 //! ```text
 //!   CheckedFile ─▶ decompress ─▶ lines ─▶ BudgetReader ─▶ CSV, JSON ─┐
@@ -134,7 +134,7 @@ fn json_rows(
     BudgetReader::new(rows, budget)
 }
 
-/// The format of a table's files.
+/// The format of a table's files, for the engine.
 #[derive(Debug, Clone)]
 pub(super) struct RowFormat {
     pub(super) kind: RowKind,

@@ -23,7 +23,7 @@ use super::decimals::{beyond_binary, beyond_negative};
 use crate::planning::Bounds;
 
 const OR: u8 = 10;
-/// As in MySQL; PostgreSQL has no such operator.
+/// The precedence of MySQL, since PostgreSQL has no such operator.
 const XOR: u8 = 15;
 const AND: u8 = 20;
 const NOT: u8 = 30;

@@ -6,7 +6,7 @@ use super::{UserError, clean, cleaned};
 
 /// How to translate errors whose text contains a phrase.
 struct Phrase {
-    /// In lower case.
+    /// Written in lower case.
     phrase: &'static str,
     sqlstate: &'static str,
     /// None keeps the engine's message, cleaned.

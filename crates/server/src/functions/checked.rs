@@ -113,7 +113,7 @@ fn may_wrap(op: Operator, left: &Expr, right: &Expr, schema: &DFSchema) -> Resul
         ))
 }
 
-/// The operator.
+/// Which operator a [`Checked`] evaluates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Kind {
     Binary(Operator),

@@ -146,7 +146,7 @@ impl OptimizerRule for LargeConstants {
     }
 }
 
-/// The function.
+/// Which function a [`Reserving`] is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Kind {
     /// The same value for each row.

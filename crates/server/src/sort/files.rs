@@ -23,7 +23,7 @@ use crate::arrow_batch_size::batch_bytes_max;
 use crate::catalog::{self, CatalogError, CatalogOptions, TableSpec};
 use crate::engine::execution_error;
 
-/// Memory that a sort of files has for sorting at least, if it has that much in total.
+/// The least memory for the sort itself, if the total is not less.
 pub const SORT_BYTES_MIN: usize = 16 << 20;
 
 /// What to sort, and how.

@@ -12,7 +12,7 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use crate::arrow_batch_size::batch_bytes_max;
 
-/// What reading a file takes that is not Parquet, or is small.
+/// What reading a small file takes, or one that is not Parquet.
 const READ_BYTES_MIN: u64 = 4 << 20;
 /// A decompressed page and a dictionary for each column of a Parquet file. Writers limit both to
 /// about a megabyte.

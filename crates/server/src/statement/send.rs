@@ -15,7 +15,7 @@ use crate::engine::{self, Plan};
 use crate::socket::Outgoing;
 use crate::tcp::TcpMonitor;
 
-/// From here on a result counts as large, and gets the congestion control for large results.
+/// A result of more bytes counts as large, and gets the congestion control for large results.
 pub(super) const LARGE_RESULT_BYTES: u64 = 256 << 10;
 /// Chunks up to this size are held back until the next write, so that a small result is a single
 /// write.

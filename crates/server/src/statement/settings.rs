@@ -10,8 +10,8 @@ use dray_chooser::thread_cpu_time;
 
 /// Rows of a chunk, unless the client asks for another number.
 const CHUNK_ROWS: usize = 65_536;
-/// The most that a chunk, and the dictionaries that outlive chunks, may decode to, whatever the
-/// client accepts.
+/// The largest decoded size of a chunk, and of the stream dictionaries, whatever the client
+/// accepts.
 const DECODED_BYTES_CEILING: u64 = 64 << 20;
 
 /// The settings of a query's chunks, in a plan of `threads` threads.

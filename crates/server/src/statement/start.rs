@@ -18,8 +18,8 @@ use crate::socket::PeerLocality;
 
 /// The queue holds at least this much, so that small chunks don't starve the socket.
 const QUEUE_BYTES_MIN: u64 = 2 << 20;
-/// The queue of an adaptive transfer holds chunks for 50 ms at the current λ, within these bounds.
-/// More would delay λ, which is measured behind the queue; with less, a fast network would take a
+/// The queue of an adaptive transfer holds chunks for 50 ms at the first λ, within these bounds.
+/// More would delay λ, which is measured behind the queue. With less, a fast network would take a
 /// chunk before a thread switch could bring the next.
 const ADAPTIVE_QUEUE_NS: f64 = 50e6;
 const ADAPTIVE_QUEUE_BYTES_MIN: u32 = 2 << 20;
@@ -54,7 +54,7 @@ pub(super) struct Execution {
     pub(super) memory: MemoryGrant,
 }
 
-/// What it takes to plan and start a statement.
+/// What planning and starting a statement needs.
 pub(super) struct Starter<'a> {
     pub(super) workers: &'a Handle,
     pub(super) engine: &'a Engine,

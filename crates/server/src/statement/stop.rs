@@ -9,9 +9,9 @@ use crate::engine;
 
 /// Why a statement ended early.
 pub(super) enum Stop {
-    /// With an error for the client; the connection stays open.
+    /// It failed. The client gets the error, and the connection stays open.
     Failed(ServerError),
-    /// With its connection.
+    /// Its connection was closed.
     Closed,
 }
 

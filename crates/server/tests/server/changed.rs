@@ -134,7 +134,7 @@ async fn a_file_that_changed_is_an_error() {
     for ending in ENDINGS {
         let path = folder.path().join(format!("t.{ending}"));
         let old = bytes(ending, 0, 3000);
-        // Of the same length, if possible.
+        // The new file has the same length as the old one, if possible.
         let new = bytes(ending, 3_000, 3000);
         type Change<'a> = (&'a str, Box<dyn Fn(&Path) + 'a>, &'a str);
         let changes: [Change<'_>; 7] = [

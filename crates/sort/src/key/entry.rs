@@ -13,7 +13,7 @@
 
 use super::offset_value::OffsetValueCode;
 
-/// The largest page of a sort: an entry's bits for the row number its objects.
+/// The largest page of a sort. The bits for the row in an entry suffice for all of its objects.
 pub(crate) const SORT_PAGE_BYTES_MAX: usize = 16 << 20;
 
 const OFFSET_BITS: u32 = 16;
@@ -21,12 +21,12 @@ const ROW_BITS: u32 = 21;
 const BLOCK_BITS: u32 = 64 - ROW_BITS - OFFSET_BITS;
 /// An object takes at least eight bytes of a page, and its slot four.
 const _: () = assert!(SORT_PAGE_BYTES_MAX / 12 < 1 << ROW_BITS);
-/// The blocks of an in-memory run are fewer than this.
+/// An in-memory run has fewer blocks than this.
 pub(crate) const ENTRY_BLOCKS_END: usize = 1 << BLOCK_BITS;
 const OFFSET_MASK: u64 = (1 << OFFSET_BITS) - 1;
 /// The offset of an entry whose key equals that of the entry before.
 const OFFSET_EQUAL: u64 = OFFSET_MASK;
-/// The offset of an entry whose offset is this or larger.
+/// Stands for all offsets that are this or larger.
 const OFFSET_LARGE: u64 = OFFSET_MASK - 1;
 
 /// Eight bytes of a row's key, and the row's location.

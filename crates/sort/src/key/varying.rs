@@ -11,15 +11,15 @@ use super::word::{WORD_BYTES, word};
 pub(crate) struct VaryingBytes {
     /// Their positions in a key, ascending.
     positions: Vec<usize>,
-    /// The position of the next byte in which keys may differ that agree in all of these.
+    /// The position of the next byte in which keys differ; `None` if `positions` has all.
     next: Option<usize>,
     /// The words of a key, with zeros for all bytes that vary.
     common: Vec<u64>,
 }
 
 impl VaryingBytes {
-    /// Finds the bytes in which keys differ. Each of `keys` has any number of keys of this width
-    /// one after the other. `None` if the first word of the keys decides as much.
+    /// Finds the bytes in which keys differ. Each of `keys` has any number of keys of this width,
+    /// one after the other. `None` if the first word of the keys decides as well.
     pub fn find<'k>(width: usize, keys: impl Iterator<Item = &'k [u8]>) -> Option<Self> {
         let last = width.checked_sub(WORD_BYTES).filter(|last| *last > 0)?;
         // The last word may overlap the one before.
@@ -73,16 +73,16 @@ impl VaryingBytes {
         self.positions.iter().fold(0_u64, byte).checked_shl(unused).unwrap_or(0)
     }
 
-    /// The index of the first word in which two keys differ whose [`word`](Self::word)s are these.
-    /// These must differ.
+    /// The index of the first word in which two keys differ, given their [`word`](Self::word)s,
+    /// which must differ.
     #[inline]
     pub fn offset(&self, a: u64, b: u64) -> usize {
         debug_assert_ne!(a, b);
         self.positions[(a ^ b).leading_zeros() as usize / 8] / WORD_BYTES
     }
 
-    /// Word `index` of the key whose [`word`](Self::word) is this; `None` if it has other varying
-    /// bytes.
+    /// Word `index` of the key whose [`word`](Self::word) is this; `None` if word `index` has
+    /// varying bytes that are not among these.
     #[inline]
     pub fn key_word(&self, word: u64, index: usize) -> Option<u64> {
         let common = self.common.get(index).filter(|_| self.next_word() != Some(index))?;
@@ -96,8 +96,8 @@ impl VaryingBytes {
         }))
     }
 
-    /// The index of the word in which keys may still differ that agree in all these bytes; `None`
-    /// if such keys are equal.
+    /// The index of the first word in which keys may differ although all these bytes are equal;
+    /// `None` if such keys are equal.
     pub fn next_word(&self) -> Option<usize> {
         self.next.map(|position| position / WORD_BYTES)
     }

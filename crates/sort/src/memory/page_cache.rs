@@ -6,13 +6,13 @@ use dray_page::PagePool;
 
 use super::budget::{MemoryBudget, Reservation};
 
-/// Pages share slabs of at most this many bytes, and at most this share of the budget. Allocators
-/// put a header before a slab and divide memory into powers of two, so this is not one: slabs of
-/// 8 MiB made a sort in 1 GiB take 40 MiB more resident memory.
+/// Pages share slabs of at most this many bytes, and at most `1 / SLAB_SHARE` of the budget.
+/// Allocators put a header before a slab and divide memory into powers of two, so the size is not
+/// one: slabs of 8 MiB made a sort in 1 GiB take 40 MiB more resident memory.
 const SLAB_BYTES_MAX: usize = 31 * (256 << 10);
 const SLAB_SHARE: usize = 64;
-/// An allocator takes about this share of the budget on top of what is allocated. It is reserved,
-/// unless the budget is so small that it does not matter.
+/// An allocator takes about `1 / ALLOCATOR_SHARE` of the budget on top of what is allocated. This
+/// is reserved, unless the budget is so small that it does not matter.
 const ALLOCATOR_SHARE: usize = 24;
 const ALLOCATOR_BYTES_MIN: usize = 1 << 20;
 
@@ -22,7 +22,7 @@ const ALLOCATOR_BYTES_MIN: usize = 1 << 20;
 pub(crate) struct PageCache {
     pool: Arc<PagePool>,
     reserved: Mutex<Reservation>,
-    /// What the allocator takes on top.
+    /// Reserved for the allocator's overhead.
     _slack: Option<Reservation>,
 }
 

@@ -18,7 +18,7 @@ pub(crate) enum Cursor {
     Disk(Box<DiskRunCursor>),
 }
 
-/// Cursors of which each begins where the one before ends.
+/// Cursors in sequence: each begins where the one before ends.
 pub(crate) type Chain = Vec<Cursor>;
 
 /// What follows a row.
@@ -118,8 +118,7 @@ impl Cursor {
         }
     }
 
-    /// The object at a location whose block is still in memory; `None` if there is none, here and
-    /// below.
+    /// The object at a location whose block is still in memory; `None` if there is none.
     #[inline]
     pub fn object(&self, RowLocation { block, row }: RowLocation) -> Option<RowObject<'_>> {
         match self {
@@ -130,7 +129,7 @@ impl Cursor {
         }
     }
 
-    /// The key at a location.
+    /// The key at such a location; `None` if there is none.
     #[inline]
     pub fn key_at(&self, RowLocation { block, row }: RowLocation) -> Option<&[u8]> {
         match self {
@@ -139,7 +138,7 @@ impl Cursor {
         }
     }
 
-    /// The ordinal of the row at a location.
+    /// The ordinal of the row at such a location; `None` if there is none.
     pub fn ordinal_at(&self, RowLocation { block, row }: RowLocation) -> Option<u64> {
         match self {
             Self::Memory(cursor) => cursor.run.ordinal_at(cursor.block(block)?, row as usize),

@@ -74,8 +74,8 @@ impl BatchGatherer {
     }
 }
 
-/// Rows of a gathered batch. Strings are cut to those of the rows: otherwise a consumer that
-/// validates strings would validate all of the batch's with each slice.
+/// Rows of a gathered batch. Their strings are cut out: otherwise a consumer that validates strings
+/// would validate those of the whole batch with each slice.
 pub(crate) fn slice(batch: &Batch, from: usize, rows: usize) -> Batch {
     let mut slice = batch.slice(from, rows);
     for column in &mut slice.columns {

@@ -56,8 +56,7 @@ enum Step {
 }
 
 impl Merger {
-    /// Merges chains of cursors. Drops duplicates, and rows beyond the limit, as `selection` has
-    /// it.
+    /// Merges chains of cursors. Drops duplicates, and rows beyond the limit, as `selection` says.
     pub fn new(chains: Vec<Chain>, selection: RowSelection) -> Result<Self> {
         let (mut cursors, mut successors) =
             (Vec::with_capacity(chains.len()), Vec::with_capacity(chains.len()));

@@ -23,7 +23,7 @@ use crate::context::SortContext;
 use crate::error::{Error, Result};
 use crate::key::KeyRange;
 
-/// The batches of a partition, about, and those of its queue.
+/// The approximate number of batches of a partition, and the most batches in its queue.
 pub(crate) const PARTITION_BATCHES: usize = 2;
 /// The most batches in memory for each thread: the queues of two partitions, and one that is made.
 pub(crate) const THREAD_BATCHES: usize = 2 * PARTITION_BATCHES + 1;

@@ -28,7 +28,8 @@ const DECODED_ROWS: usize = 128;
 /// The most bytes of a batch of the result.
 const BATCH_BYTES_MAX: usize = 4 << 20;
 
-/// Rows are merged before they are gathered into a run as if they had at least this many bytes.
+/// The bytes that a row is assumed to have when the number of rows is chosen that are merged before
+/// they are gathered into a run.
 const SPILLED_ROW_BYTES: usize = 128;
 /// The most rows that are merged before they are gathered into a run.
 const SPILLED_ROWS_MAX: usize = 256 << 10;
@@ -58,7 +59,7 @@ pub(crate) struct OutputSize {
 }
 
 impl Payload {
-    /// The payload of in-memory runs, whose layout is one.
+    /// The payload of in-memory runs, which must have the same layout.
     pub fn of(runs: &[Arc<MemoryRun>]) -> Self {
         debug_assert!(
             runs.windows(2).all(|pair| pair[0].layout() == pair[1].layout()),
@@ -186,7 +187,7 @@ pub(crate) struct GatheredRows {
     bytes: usize,
 }
 
-/// What a batch of the result took of merged rows.
+/// How many merged rows a batch of the result took.
 pub(crate) struct Taken {
     pub rows: usize,
     /// Whether the batch takes no more.

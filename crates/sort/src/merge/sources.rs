@@ -21,7 +21,7 @@ pub(crate) struct Sources {
 }
 
 impl Sources {
-    /// Runs whose payload has one layout: that of runs on disk is pages.
+    /// Runs whose payloads have the same layout, which is pages for runs on disk.
     pub fn new(memory_runs: Vec<Arc<MemoryRun>>, disk_runs: Vec<Arc<DiskRun>>) -> Self {
         let mut blocks = 0;
         let first_block = |run: &Arc<MemoryRun>| {

@@ -29,7 +29,7 @@ impl DiskRuns {
     }
 
     /// Merges runs in memory into one on disk, with up to `threads` threads, and frees their
-    /// memory. Runs with payload of different layouts become two.
+    /// memory. If their payloads have different layouts, they become one run for each layout.
     pub fn spill(
         &mut self,
         context: &SortContext,
@@ -117,7 +117,7 @@ impl DiskRuns {
             if opened < 2 || has_memory_runs && opened < context.fan_in_max {
                 return Ok(None);
             }
-            // Only as many runs as leave the next merge with all that can be opened.
+            // Merge only as many runs as needed, so that the next merge can open all that are left.
             let surplus = self.runs.len() - opened + 1;
             let runs = self.runs.drain(..surplus.clamp(2, opened)).collect();
             // The reservation suffices for one thread: it is for at least these runs.

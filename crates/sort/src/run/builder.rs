@@ -22,7 +22,7 @@ pub(crate) const BATCH_ROWS_BITS: u32 = 31;
 const COLUMN_BYTES: usize = 2 * size_of::<Column>() + 192;
 
 /// If at most one row in this many survives duplicate removal and the limit, the survivors are
-/// copied, so that the memory of all others is free.
+/// copied, so that the memory of all others becomes free.
 const COPY_SHARE: usize = 4;
 
 /// A batch that a sort takes.
@@ -177,7 +177,8 @@ impl RunBuilder {
         self.reservation.shrink_to(taken);
     }
 
-    /// Reserves the least memory that is needed to append objects, or returns it.
+    /// Reserves the least memory for appending objects. If the budget refuses, returns the bytes
+    /// that are needed.
     fn reserve(&mut self, measured: &Measured<'_>, rows: Range<usize>) -> Option<usize> {
         let row_bytes = &measured.sizes()[rows.clone()];
         let page_bytes = self.pages.page_bytes_of(measured, rows);
@@ -191,7 +192,8 @@ impl RunBuilder {
         (!is_reserved).then_some(needed)
     }
 
-    /// Appends the rows `rows` of `keys`, whose row 0 is row `first` of the batch.
+    /// Appends rows with their keys. `rows` are their indexes in `keys`, where index 0 is row
+    /// `first` of the batch.
     fn append_keyed(
         &mut self,
         measured: &Measured<'_>,

@@ -13,7 +13,7 @@ use crate::options::SpillCompression;
 
 /// Averages are over about this many of the latest bytes.
 const WINDOW_BYTES: f64 = (4 << 20) as f64;
-/// While nothing is compressed, one byte in this many is, as a trial.
+/// While compression does not pay, one byte in this many is compressed as a trial.
 const TRIAL_SHARE: usize = 64;
 /// The least ratio of time saved to time spent at which compression goes on. It is below 1, because
 /// compression relieves the disk that its benefit is measured on, and what is written slowly is

@@ -17,8 +17,8 @@ impl CutoffKey {
     }
 
     /// Excludes rows after the first `limit` ones, if the samples show where these end. A sample is
-    /// the prefix of a key, and the number of rows that are not greater than it, beyond those of
-    /// the sample before it in the same run.
+    /// a key prefix and a number of rows: those since the sample before it in the same run, none of
+    /// which is greater than the prefix.
     pub fn from_samples<'k>(
         samples: impl Iterator<Item = (&'k [u8], usize)>,
         limit: u64,

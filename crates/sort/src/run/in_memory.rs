@@ -55,19 +55,19 @@ impl MemoryRun {
         self.key_at(block, row)
     }
 
-    /// The key of a row of a block; `None` if there is no such row, here and below.
+    /// The key of a row of a block; `None` if there is no such row.
     #[inline]
     pub fn key_at(&self, block: usize, row: usize) -> Option<&[u8]> {
         self.blocks.get(block)?.keys.get(row)
     }
 
-    /// A row as an object; `None` also if the run's payload is in batches.
+    /// A row as an object; `None` if there is no such row, or if the run's payload is in batches.
     #[inline]
     pub fn object(&self, block: usize, row: usize) -> Option<Object<'_>> {
         self.blocks.get(block)?.object(row)
     }
 
-    /// The ordinal of a row.
+    /// The ordinal of a row; `None` if there is no such row.
     pub fn ordinal_at(&self, block: usize, row: usize) -> Option<u64> {
         let row = self.first_rows.get(block)? + row;
         let after = self.ordinals.partition_point(|span| span.row <= row);

@@ -56,9 +56,9 @@ pub(super) struct BlockMeta {
 /// When a page is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PageKind {
-    /// With the keys of its block.
+    /// Read together with the keys of its block.
     Regular,
-    /// When its one row is output.
+    /// Holds a single row, and is read when that row is output.
     Large,
 }
 
@@ -294,7 +294,7 @@ impl DiskBlock {
         bound.as_deref().map_or(Ok(self.keys.len()), |bound| self.keys.rows_before(bound))
     }
 
-    /// The object of a row; `None` if there is no such row, here and below.
+    /// The object of a row; `None` if there is no such row.
     #[inline]
     pub fn object(&self, row: usize) -> Option<RowObject<'_>> {
         match &self.page {
@@ -303,7 +303,7 @@ impl DiskBlock {
         }
     }
 
-    /// The ordinal of a row.
+    /// The ordinal of a row; `None` if there is no such row.
     pub fn ordinal(&self, row: usize) -> Option<u64> {
         self.ordinals.as_chunks().0.get(row).map(|ordinal| u64::from_le_bytes(*ordinal))
     }

@@ -53,7 +53,7 @@ impl DiskRunWriter {
     /// Appends a row that is not less than the one before.
     pub fn push(&mut self, object: Object<'_>, key: &[u8], ordinal: u64) -> Result<()> {
         // Keys may be larger than their rows: a null list of fixed size takes no bytes of an
-        // object. They don't make a block larger than a page.
+        // object. They must not make a block larger than a page.
         if self.keys.bytes() + self.ordinals.len() + key.len() > self.page_bytes {
             self.close_page()?;
         }

@@ -1,4 +1,4 @@
-//! The entries as `dray.h` declares them, and a stream that is closed whatever happens.
+//! The functions that `dray.h` declares, and a stream that is closed when it is dropped.
 
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::mem::MaybeUninit;
@@ -121,7 +121,7 @@ pub(crate) fn init() {
         let hook = std::panic::take_hook();
         // SAFETY: statics stay.
         unsafe { dray_init(CANCEL.as_ptr(), DIE.as_ptr()) };
-        // Which has silenced panics; a test's are to be seen.
+        // `dray_init` silences panics, but those of a test must be reported.
         std::panic::set_hook(hook);
     });
 }
@@ -172,11 +172,11 @@ pub(crate) enum Step {
 
 pub(crate) type Failed = (i32, String);
 
-/// A stream that is open.
+/// An open stream.
 pub(crate) struct Opened(*mut u8);
 
-/// Calls an entry, with an error whose bytes nobody has set, and with memory that ends after so
-/// many allocations (0: never).
+/// Calls a function with an uninitialized error struct. Allocations fail from the `fail_after`th
+/// on; with 0 none fails.
 fn call(fail_after: usize, entry: impl FnOnce(*mut DrayError) -> i32) -> Result<i32, Failed> {
     let mut error = Box::new(MaybeUninit::<DrayError>::uninit());
     fail(fail_after);
@@ -320,7 +320,7 @@ impl Opened {
 }
 
 impl Opened {
-    /// As the exit of a backend does.
+    /// Stops the stream as the exit of a backend does.
     pub(crate) fn stop(&mut self) {
         // SAFETY: the stream is open.
         unsafe { dray_stream_stop(self.0) }
@@ -329,25 +329,25 @@ impl Opened {
 
 impl Drop for Opened {
     fn drop(&mut self) {
-        // SAFETY: it was opened, and nobody has it any more.
+        // SAFETY: the stream is open, and is not used afterwards.
         unsafe { dray_stream_close(self.0) }
     }
 }
 
-/// A frame, as it goes to the socket.
+/// The parts of a frame in the order in which they go to the socket.
 fn gathered(parts: *const DrayPart, count: usize) -> Vec<u8> {
     let mut out = Vec::new();
-    // SAFETY: the entry has just said so.
+    // SAFETY: the pointer and count were just returned together.
     for part in unsafe { std::slice::from_raw_parts(parts, count) } {
         if part.len > 0 {
-            // SAFETY: the same.
+            // SAFETY: a part's bytes stay valid until the next call.
             out.extend_from_slice(unsafe { std::slice::from_raw_parts(part.bytes, part.len) });
         }
     }
     out
 }
 
-/// What the described types point to.
+/// Owns what the described types point to.
 #[derive(Default)]
 struct Catalog {
     types: Vec<Box<[DrayType]>>,

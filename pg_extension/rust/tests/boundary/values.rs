@@ -1,4 +1,4 @@
-//! Values as a PostgreSQL server holds them and sends them, and what their columns must hold.
+//! Values as a PostgreSQL server stores and sends them, and the expected contents of their columns.
 
 use dray_format::{Column, Values};
 
@@ -35,7 +35,7 @@ impl Random {
         (0..least + self.below(most - least + 1)).map(|_| self.next() as u8).collect()
     }
 
-    /// Mostly short, now and then around a limit of the headers, or long.
+    /// A length: mostly short, sometimes near a limit of a varlena header, sometimes long.
     fn length(&mut self) -> usize {
         match self.below(20) {
             0 => 120 + self.below(12),
@@ -44,7 +44,7 @@ impl Random {
         }
     }
 
-    /// Of 1 to 3 bytes a character.
+    /// Text whose characters have 1 to 3 bytes each.
     fn text(&mut self) -> Vec<u8> {
         let mut text: Vec<char> = Vec::new();
         for _ in 0..self.length() {
@@ -54,7 +54,7 @@ impl Random {
     }
 }
 
-/// A type, and how values of it come to be.
+/// A type, and a function that makes random values of it.
 pub(crate) struct Shape {
     pub(crate) oid: u32,
     pub(crate) typmod: i32,
@@ -69,25 +69,25 @@ pub(crate) struct Shape {
 
 /// A value within a tuple.
 enum Stored {
-    /// Begins at a multiple of its length.
+    /// Aligned to its own length.
     ByValue(Vec<u8>),
-    /// Begins anywhere.
+    /// Not aligned.
     Reference(Vec<u8>),
-    /// Begins anywhere if its header is a byte, else at a multiple of 4.
+    /// Not aligned if its header is a single byte, otherwise aligned to 4 bytes.
     Varlena(Vec<u8>),
-    /// Nobody may look at it, or at what follows it.
+    /// Neither this value nor those after it may be read in place, so the tuple ends before it.
     Unread,
 }
 
-/// A row as a table's page has it.
+/// A row in the form that it has on a table's page.
 pub(crate) struct Tuple {
     pub(crate) data: Box<[u8]>,
-    /// A bit a column; none if all values are there, or none is said.
+    /// One bit for each column, set for values that are not NULL. `None` if no value is NULL.
     pub(crate) present: Option<Box<[u8]>>,
 }
 
 impl Tuple {
-    /// Ends with the last byte that may be read.
+    /// The data ends with the last byte that may be read.
     pub(crate) fn new(values: &[Option<Value>]) -> Self {
         let mut data = Vec::new();
         for value in values.iter().flatten() {
@@ -111,30 +111,30 @@ impl Tuple {
 
 /// A value that is not NULL.
 pub(crate) struct Value {
-    /// What the row has: the value, or the address of a block.
+    /// The value itself, or the address of `_block`.
     datum: usize,
-    /// Kept as long as the row: exactly what the datum points to.
+    /// Exactly the bytes that the datum points to, kept as long as the row.
     _block: Option<Box<[u8]>>,
-    /// What a table's page has.
+    /// The value as it is on a table's page.
     stored: Stored,
-    /// Its bytes, where the datum is a varlena.
+    /// The bytes of a varlena without its header.
     varlena: Vec<u8>,
     plain: Option<Box<[u8]>>,
-    /// As its send function makes it, or its output function.
+    /// The result of the type's send or output function.
     pub(crate) sent: Vec<u8>,
-    /// As [`canonical`] says.
+    /// The expected value of the column, as [`canonical`] writes it.
     pub(crate) expected: Vec<u8>,
 }
 
 impl Value {
-    /// An address that nothing is at.
+    /// An address that must not be read.
     pub(crate) const POISON: usize = 0xDEAD_0000_0001;
 
     pub(crate) fn datum(&self) -> usize {
         self.datum
     }
 
-    /// Within the datum; nobody says what its other bytes are.
+    /// A value within the datum, whose other bytes are random.
     fn by_value(random: &mut Random, low: &[u8], expected: Vec<u8>) -> Self {
         let mut raw = random.next().to_le_bytes();
         raw[..low.len()].copy_from_slice(low);
@@ -170,12 +170,12 @@ impl Value {
         }
     }
 
-    /// In one of the forms of `varatt.h`.
+    /// A varlena in a random one of the forms of `varatt.h`.
     fn stored(random: &mut Random, bytes: &[u8], sent: Vec<u8>, expected: Vec<u8>) -> Self {
         let block = match random.below(10) {
-            // Stored elsewhere: a tag, and a pointer of 16 bytes.
+            // Stored out of line: a tag, and a pointer of 16 bytes.
             0 => [&[1, 18][..], &random.bytes(16, 16)].concat(),
-            // Compressed: the lower bits say so.
+            // Compressed, which the two lowest bits tell.
             1 => {
                 let compressed = random.bytes(4, 40);
                 [&((4 + compressed.len() as u32) << 2 | 2).to_le_bytes()[..], &compressed].concat()
@@ -197,7 +197,7 @@ impl Value {
         }
     }
 
-    /// As `detoast_attr` does.
+    /// Makes the value plain as `detoast_attr` does, and returns its address.
     pub(crate) fn make_plain(&mut self) -> usize {
         assert!(self.plain.is_none(), "asked for twice");
         self.plain.insert(long(&self.varlena).into()).as_ptr() as usize
@@ -208,7 +208,7 @@ fn long(bytes: &[u8]) -> Vec<u8> {
     [&((bytes.len() as u32 + 4) << 2).to_le_bytes()[..], bytes].concat()
 }
 
-/// What a column holds, in words that a test can compare: 0 for NULL, otherwise 1 and the value.
+/// A column's value as bytes that a test can compare: 0 for NULL, otherwise 1 and the value.
 pub(crate) fn canonical(column: &Column, row: usize) -> Vec<u8> {
     if !column.is_valid(row) {
         return vec![0];
@@ -270,7 +270,7 @@ const fn typmod(precision: i32, scale: i32) -> i32 {
 
 static INT4: Shape = base(23, -1, "integer", |random, _| fixed::<4>(random));
 static TEXT: Shape = base(25, -1, "text", text);
-/// Strings that come again, each too long to be left as it is.
+/// Repeated strings of at least 13 bytes, which are worth a dictionary.
 pub(crate) static WORDS: Shape = base(25, -1, "text", |random, _| {
     let [first, second] = [0, 1].map(|_| {
         random.one_of(&["carefully", "furiously", "déposits", "ironic", "accounts", "quickly"])
@@ -304,7 +304,7 @@ pub(crate) static SHAPES: &[Shape] = &[
     base(19, -1, "name", |random, _| {
         let bytes: Vec<u8> =
             (0..random.one_of(&[0, 1, 8, 63, 64])).map(|_| random.one_of(b"abcdefg_")).collect();
-        // An index has no more of it than its zero.
+        // From an index, the bytes end with the terminating zero.
         let zero = if bytes.len() < 64 { &[0][..] } else { &[] };
         let mut page = bytes.clone();
         page.resize(64, 0);
@@ -362,7 +362,7 @@ pub(crate) static SHAPES: &[Shape] = &[
     base(1700, typmod(38, 38), "numeric", |random, options| numeric(random, options, 38, 38)),
     base(1700, typmod(70, 12), "numeric", |random, options| numeric(random, options, 70, 12)),
     base(1700, -1, "numeric", |random, options| {
-        // What decimal(40,9) has too.
+        // A scale that also fits decimal(40,9).
         let scale = random.below(10);
         numeric_of(random, options, 30, scale, None)
     }),
@@ -450,7 +450,7 @@ fn timestamp(random: &mut Random, _: &Options) -> Value {
     let time = match random.below(40) {
         0 => i64::MAX,
         1 => i64::MIN,
-        // What is before the last day that PostgreSQL has, and after Arrow's.
+        // The last timestamp of PostgreSQL, which is beyond the range of an Arrow timestamp.
         2 => 9_223_371_331_199_999_999,
         _ => (random.next() % 8_000_000_000_000_000_000).cast_signed() - 211_813_488_000_000_000,
     };
@@ -489,7 +489,7 @@ fn numeric(random: &mut Random, options: &Options, precision: usize, scale: usiz
     numeric_of(random, options, precision, scale, Some((precision, scale)))
 }
 
-/// A value of at most so many digits. `declared` is the column's own precision and scale.
+/// A number of at most `precision` digits. `declared` has the declared precision and scale.
 fn numeric_of(
     random: &mut Random,
     options: &Options,
@@ -511,7 +511,7 @@ fn numeric_of(
     let count = random.below(precision + 1);
     let mut digits: Vec<u8> = (0..count).map(|_| random.below(10) as u8).collect();
     if random.below(3) == 0 {
-        // Round numbers: digits that are left out.
+        // A round number, whose trailing zeros PostgreSQL does not store.
         let kept = random.below(count + 1);
         digits[kept..].fill(0);
     }
@@ -553,7 +553,8 @@ fn numeric_of(
     Value::stored(random, &stored, sent, expected)
 }
 
-/// Decimal digits as those to the base of 10,000 that a server keeps, and the weight of the first.
+/// Converts decimal digits to those of base 10,000 that a server stores, with the weight of the
+/// first one.
 fn groups(digits: &[u8], scale: usize) -> (i32, Vec<u16>) {
     let mut padded = vec![0; scale.saturating_sub(digits.len())];
     padded.extend(digits);
@@ -576,7 +577,7 @@ fn groups(digits: &[u8], scale: usize) -> (i32, Vec<u16>) {
     ((whole / 4) as i32 - 1 - zeros as i32, groups)
 }
 
-/// As `numeric_out` writes it.
+/// The number as `numeric_out` writes it.
 fn written(digits: &[u8], scale: usize, negative: bool) -> String {
     let mut text: Vec<u8> = vec![b'0'; (scale + 1).saturating_sub(digits.len())];
     text.extend(digits.iter().map(|digit| b'0' + digit));
@@ -589,7 +590,7 @@ fn written(digits: &[u8], scale: usize, negative: bool) -> String {
     String::from_utf8(text).unwrap()
 }
 
-/// A decimal number of any length, in so many bytes.
+/// Writes a decimal number as a two's complement integer of `width` bytes.
 fn little_endian(digits: &[u8], negative: bool, width: usize) -> Vec<u8> {
     let mut bytes = vec![0u8; width];
     let mut add = |factor: u16, mut carry: u16, invert: bool| {
