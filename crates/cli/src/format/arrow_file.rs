@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use arrow::array::cast::AsArray;
 use arrow::array::{
-    Array, ArrayRef, ArrowNativeTypeOp, DictionaryArray, PrimitiveArray, RecordBatch, UInt64Array,
+    Array, ArrayRef, DictionaryArray, PrimitiveArray, RecordBatch, UInt64Array,
     downcast_dictionary_array,
 };
 use arrow::compute::{concat, take};
