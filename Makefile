@@ -44,6 +44,7 @@ test-all: export DRAY_FAULTS := $(ALL_FAULTS)
 test-all: export DRAY_POSTGRES_FAULTS := $(ALL_POSTGRES_FAULTS)
 test-all: export DRAY_EXTENSION_FAULTS := $(ALL_EXTENSION_FAULTS)
 test-all: export DRAY_TEST_ROUNDS := $(ALL_TEST_ROUNDS)
+test-all: export DRAY_ALL_VERSIONS := 1
 test-all: test
 
 bench: setup-bench build python

@@ -33,9 +33,11 @@ CACHE = Path(
 # Locales whose money has zero, two and three digits behind the point.
 LOCALES = {"ja_JP.UTF-8": 0, "de_DE.UTF-8": 2, "ar_TN.UTF-8": 3}
 
-# Debian's versions, and those that scripts/setup unpacks.
+# Debian's version, and those that scripts/setup unpacks: the newest one, and with
+# DRAY_ALL_VERSIONS, as in `make test-all`, those between.
 _DISTRIBUTED = max((int(path.name) for path in DEBIAN.glob("[0-9]*")), default=15)
-VERSIONS = sorted({_DISTRIBUTED, 16, 18})
+_UNPACKED = {16, 18} if "DRAY_ALL_VERSIONS" in os.environ else {18}
+VERSIONS = sorted({_DISTRIBUTED} | _UNPACKED)
 # The values of the fixture `extension`: whether statements use the server's extension.
 EXTENSION_CHOICES = [False, True] if (EXTENSION / "Makefile").exists() else [False]
 
