@@ -65,17 +65,35 @@ impl Kind {
     }
 }
 
+/// The files that git tracks. Without a repository, as in an unpacked archive, all files.
 fn tracked() -> Result<Vec<String>, String> {
-    let output = Command::new("git")
-        .args(["ls-files"])
-        .output()
-        .map_err(|cause| format!("git ls-files: {cause}"))?;
-    if !output.status.success() {
-        return Err(format!("git ls-files: {}", String::from_utf8_lossy(&output.stderr)));
-    }
+    // The checkout may belong to another user, as in a container.
+    let output = Command::new("git").args(["-c", "safe.directory=*", "ls-files"]).output();
+    let Some(output) = output.ok().filter(|output| output.status.success()) else {
+        let mut paths = Vec::new();
+        walk(Path::new("."), &mut paths).map_err(|cause| cause.to_string())?;
+        return Ok(paths);
+    };
     let paths = String::from_utf8(output.stdout).map_err(|cause| cause.to_string())?;
     // Git also lists files that have been deleted but not committed.
     Ok(paths.lines().filter(|path| Path::new(path).exists()).map(str::to_owned).collect())
+}
+
+/// Appends the paths of all files below a folder, but for hidden ones and those of build tools.
+fn walk(folder: &Path, paths: &mut Vec<String>) -> std::io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if name.starts_with('.') || ["target", "__pycache__"].contains(&&*name) {
+            continue;
+        }
+        if path.is_dir() {
+            walk(&path, paths)?;
+        } else {
+            paths.push(path.strip_prefix(".").unwrap_or(&path).to_string_lossy().into_owned());
+        }
+    }
+    Ok(())
 }
 
 fn width(line: &str) -> usize {
