@@ -6,6 +6,7 @@ from typing import Any
 
 import psycopg
 import psycopg2
+import pyarrow
 import pytest
 from postgres_client import Client
 from postgres_server import PostgresServer
@@ -70,7 +71,6 @@ def test_backslashes_that_begin_to_escape(client: Client) -> None:
 
 
 def test_intervals_of_mixed_signs(client: Client) -> None:
-    pyarrow = pytest.importorskip("pyarrow")
     months = pyarrow.scalar(pyarrow.MonthDayNano([-1, 2, 3_000_000_000]))
     for style in ("postgres", "sql_standard", "iso_8601", "postgres_verbose"):
         client.list(f"SET IntervalStyle = {style}")

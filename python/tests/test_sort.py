@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import duckdb
 import numpy
+import polars
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -71,7 +72,6 @@ def test_order(table: pa.Table, memory: int | str, threads: int) -> None:
 
 
 def test_sources(table: pa.Table) -> None:
-    polars = pytest.importorskip("polars")
     by_rows = table.sort_by([("row", "descending")])
     reader = pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=999))
     for source in [table, reader, table.to_reader(), polars.DataFrame(table)]:
