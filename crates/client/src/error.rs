@@ -5,6 +5,8 @@ use std::fmt;
 use dray_pgtypes::not_utf8;
 use dray_wire::{ErrorKind as WireKind, ProtocolError, ServerError};
 
+use crate::memory::NoMemory;
+
 /// SQLSTATE `character_not_in_repertoire`.
 const NOT_IN_REPERTOIRE: &str = "22021";
 
@@ -157,8 +159,8 @@ impl From<ServerError> for Error {
     }
 }
 
-impl From<std::io::Error> for Error {
-    fn from(cause: std::io::Error) -> Self {
+impl From<NoMemory> for Error {
+    fn from(cause: NoMemory) -> Self {
         Self::new(ErrorKind::Resources, "no memory to receive into").with_cause(cause)
     }
 }

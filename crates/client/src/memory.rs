@@ -8,3 +8,4 @@ mod arena;
 mod pool;
 
 pub(crate) use self::arena::{Arena, TABLE_BLOCK_BYTES};
+pub(crate) use self::pool::NoMemory;

@@ -15,13 +15,12 @@
 
 #![allow(unsafe_code, reason = "blocks are written through raw pointers")]
 
-use std::io;
 use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use dray_format::{BufferSlice, BufferSource, Header};
 
-use super::pool::{Block, HUGE_PAGE_BYTES, take};
+use super::pool::{Block, HUGE_PAGE_BYTES, NoMemory, take};
 
 /// The size of the blocks that the chunks of a table share.
 pub(crate) const TABLE_BLOCK_BYTES: usize = 64 << 20;
@@ -93,7 +92,7 @@ impl Arena {
     ///
     /// # Errors
     /// When the system has no memory.
-    pub(crate) fn copy(&mut self, bytes: &[u8]) -> io::Result<Bytes> {
+    pub(crate) fn copy(&mut self, bytes: &[u8]) -> Result<Bytes, NoMemory> {
         self.receive(bytes.len(), |to| {
             to.copy_from_slice(bytes);
             Ok(())
@@ -104,7 +103,7 @@ impl Arena {
     ///
     /// # Errors
     /// Those of `fill`, or when the system has no memory.
-    pub(crate) fn receive<E: From<io::Error>>(
+    pub(crate) fn receive<E: From<NoMemory>>(
         &mut self,
         bytes: usize,
         fill: impl FnOnce(&mut [u8]) -> Result<(), E>,
@@ -127,7 +126,7 @@ impl Arena {
     ///
     /// # Errors
     /// Those of [`Self::receive`].
-    pub(crate) fn receive_chunk<E: From<io::Error>>(
+    pub(crate) fn receive_chunk<E: From<NoMemory>>(
         &mut self,
         header: &Header,
         fill: impl FnOnce(&mut [u8]) -> Result<(), E>,
@@ -140,7 +139,7 @@ impl Arena {
     }
 
     /// A part of the current block, or of the next.
-    fn shared(&mut self, bytes: usize) -> io::Result<Body> {
+    fn shared(&mut self, bytes: usize) -> Result<Body, NoMemory> {
         let part = self.current.as_mut().and_then(|current| current.part(bytes));
         let body = match part {
             Some(part) => part,
@@ -159,7 +158,7 @@ impl Arena {
         Ok(body)
     }
 
-    fn next_block(&mut self, bytes: usize) -> io::Result<Arc<Block>> {
+    fn next_block(&mut self, bytes: usize) -> Result<Arc<Block>, NoMemory> {
         match self.next.take().filter(|next| bytes <= next.bytes()) {
             Some(next) => Ok(next),
             None => Ok(Arc::new(take(bytes.max(self.block_bytes))?)),
@@ -232,8 +231,8 @@ impl BlockCursor {
     ///
     /// # Errors
     /// When the block is too small.
-    fn first(&mut self, bytes: usize) -> io::Result<Body> {
-        self.part(bytes).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
+    fn first(&mut self, bytes: usize) -> Result<Body, NoMemory> {
+        self.part(bytes).ok_or(NoMemory { bytes })
     }
 
     /// The next part of the block; None if it does not fit.
@@ -287,7 +286,7 @@ mod tests {
         arena
             .receive(bytes, |to| {
                 to.fill(value);
-                io::Result::Ok(())
+                Ok::<_, NoMemory>(())
             })
             .unwrap()
     }
@@ -385,7 +384,7 @@ mod tests {
             assert!(buffer.iter().all(|byte| usize::from(*byte) == i / 2));
         }
         let receive = |arena: &mut Arena, header| {
-            arena.receive_chunk(header, |_| io::Result::Ok(())).unwrap()
+            arena.receive_chunk(header, |_| Ok::<_, NoMemory>(())).unwrap()
         };
         let block = start..start + (4 << 20);
         assert!(!block.contains(&(receive(&mut arena, &encoded).as_ptr() as usize)));

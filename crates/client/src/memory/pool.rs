@@ -5,7 +5,7 @@
 
 #![allow(unsafe_code, reason = "blocks are mapped from the system")]
 
-use std::io;
+use std::fmt;
 use std::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -32,11 +32,25 @@ fn free() -> MutexGuard<'static, Free> {
     FREE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The system has no memory for a block.
+#[derive(Debug)]
+pub(crate) struct NoMemory {
+    pub(super) bytes: usize,
+}
+
+impl fmt::Display for NoMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the system has no {} bytes of memory", self.bytes)
+    }
+}
+
+impl std::error::Error for NoMemory {}
+
 /// A block of at least `bytes` bytes: the free one that was used last, if one fits.
 ///
 /// # Errors
 /// When the system has no memory.
-pub(super) fn take(bytes: usize) -> io::Result<Block> {
+pub(super) fn take(bytes: usize) -> Result<Block, NoMemory> {
     // A small request would waste most of a large block.
     let fits = |mapping: &Mapping| {
         mapping.bytes >= bytes && mapping.bytes <= (4 * bytes).max(HUGE_PAGE_BYTES)
@@ -45,7 +59,7 @@ pub(super) fn take(bytes: usize) -> io::Result<Block> {
     debug_assert!(free.blocks.is_sorted_by_key(|(since, _)| *since), "the sweeper relies on it");
     let mapping = match free.blocks.iter().rposition(|(_, mapping)| fits(mapping)) {
         Some(at) => free.blocks.remove(at).1,
-        None => Mapping::new(bytes)?,
+        None => Mapping::new(bytes).ok_or(NoMemory { bytes })?,
     };
     debug_assert!(mapping.bytes >= bytes);
     Ok(Block(Some(mapping)))
@@ -136,20 +150,19 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    fn new(bytes: usize) -> io::Result<Self> {
-        let bytes =
-            bytes.checked_next_multiple_of(HUGE_PAGE_BYTES).ok_or(io::ErrorKind::OutOfMemory)?;
+    /// None if the system has no memory.
+    fn new(bytes: usize) -> Option<Self> {
+        let bytes = bytes.checked_next_multiple_of(HUGE_PAGE_BYTES)?;
         // SAFETY: without an address and without `FIXED` the system chooses a range that is free,
         // so no existing memory changes.
         let start = unsafe {
             let access = ProtFlags::READ | ProtFlags::WRITE;
-            mmap_anonymous(std::ptr::null_mut(), bytes, access, MapFlags::PRIVATE)?
+            mmap_anonymous(std::ptr::null_mut(), bytes, access, MapFlags::PRIVATE).ok()?
         };
         #[cfg(target_os = "linux")]
         // SAFETY: the range is exactly the mapping that was just made. It is best effort.
         let _ = unsafe { madvise(start, bytes, Advice::LinuxHugepage) };
-        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { start, bytes })
+        Some(Self { start: NonNull::new(start.cast())?, bytes })
     }
 
     /// Lets the system take the pages when it needs some; they then read as zeros. A page that is

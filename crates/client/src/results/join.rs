@@ -13,7 +13,7 @@ use arrow::compute::concat;
 use arrow::datatypes::{DataType, SchemaRef};
 use arrow::error::ArrowError;
 
-use crate::memory::Arena;
+use crate::memory::{Arena, NoMemory};
 
 /// The rows of all batches, at least one, as one batch. All have this schema.
 ///
@@ -116,7 +116,7 @@ fn copied<'a>(
             rest = after;
         }
         debug_assert!(rest.is_empty(), "all bytes are copied");
-        Ok::<_, std::io::Error>(())
+        Ok::<_, NoMemory>(())
     });
     body.map(Buffer::from).map_err(|error| ArrowError::from_external_error(Box::new(error)))
 }
