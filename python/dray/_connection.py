@@ -213,10 +213,11 @@ class Connection:
         chunk_bytes_max : int, optional
             The largest chunk to accept, in bytes on the wire: at least 4096, by default 16 MiB.
         decoded_bytes_max : int, optional
-            The largest chunk to decode, in bytes of Arrow data; 64 MiB by default.
+            The largest chunk to decode, in bytes of Arrow data; by default 64 MiB, or
+            ``chunk_bytes_max`` if that is larger.
         row_bytes_max : int, optional
-            The largest row to accept if it exceeds the other two limits, in bytes; 256 MiB by
-            default.
+            The largest row to accept if it exceeds the other two limits, in bytes; by default 256
+            MiB, or ``chunk_bytes_max`` if that is larger.
         batch_rows : int
             The minimum rows of a batch. The last batch may have fewer, and so may batches that
             reach ``batch_bytes``.

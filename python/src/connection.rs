@@ -110,7 +110,8 @@ impl Connection {
             parameters: params.as_ref().map(parameters).transpose()?,
             limits: Limits {
                 chunk_bytes_max,
-                decoded_bytes_max: decoded_bytes_max.unwrap_or(defaults.decoded_bytes_max),
+                decoded_bytes_max: decoded_bytes_max
+                    .unwrap_or(defaults.decoded_bytes_max.max(chunk_bytes_max)),
                 row_bytes_max: row_bytes_max.unwrap_or(defaults.row_bytes_max.max(chunk_bytes_max)),
             },
             batch_rows,
