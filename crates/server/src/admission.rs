@@ -40,8 +40,6 @@ const CHUNK_BYTES_FLOOR: u64 = 64 << 10;
 /// the largest one.
 const REQUESTS_DIVISOR: u64 = 8;
 const REQUESTS_BYTES_MIN: u64 = 64 << 20;
-/// How long a statement waits for memory.
-const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// The memory that statements share.
 #[derive(Debug)]
@@ -54,7 +52,7 @@ pub(crate) struct Admission {
     requests: Arc<Semaphore>,
     /// Statements that wait for memory.
     waiting: AtomicUsize,
-    wait_max: Duration,
+    wait_timeout: Duration,
 }
 
 /// The memory that a statement needs before it starts.
@@ -77,7 +75,8 @@ pub(crate) struct MemoryGrant {
 }
 
 impl Admission {
-    pub(crate) fn new(pool: Arc<dyn MemoryPool>) -> Self {
+    /// Statements wait at most `wait_timeout` for memory.
+    pub(crate) fn new(pool: Arc<dyn MemoryPool>, wait_timeout: Duration) -> Self {
         let memory_bytes = match pool.memory_limit() {
             MemoryLimit::Finite(bytes) => Some(bytes as u64),
             MemoryLimit::Infinite | MemoryLimit::Unknown => None,
@@ -96,7 +95,7 @@ impl Admission {
                 memory_bytes.map(|bytes| (bytes / REQUESTS_DIVISOR).max(REQUESTS_BYTES_MIN)),
             ),
             waiting: AtomicUsize::new(0),
-            wait_max: WAIT_MAX,
+            wait_timeout,
         }
     }
 
@@ -170,14 +169,14 @@ impl Admission {
         let _waiting = Waiting::new(&self.waiting);
         info!("a statement waits for {bytes} bytes of memory that other statements use");
         let acquired = memory.clone().acquire_many_owned(permits);
-        match tokio::time::timeout(self.wait_max, acquired).await {
+        match tokio::time::timeout(self.wait_timeout, acquired).await {
             Ok(Ok(permit)) => Ok(permit),
             Ok(Err(_)) | Err(_) => Err(engine::error(
                 ErrorKind::Resources,
                 "53200",
                 format!(
-                    "the statement waited {} s for memory that other statements use",
-                    self.wait_max.as_secs()
+                    "the statement waited {:?} for memory that other statements use",
+                    self.wait_timeout
                 ),
                 "try again later, read results to their end, or raise the server's --memory",
             )),
@@ -219,7 +218,7 @@ mod tests {
 
     fn admission(bytes: usize) -> Admission {
         let pool: Arc<dyn MemoryPool> = Arc::new(FairSpillPool::new(bytes));
-        Admission { wait_max: Duration::from_millis(20), ..Admission::new(pool) }
+        Admission::new(pool, Duration::from_millis(20))
     }
 
     #[tokio::test]

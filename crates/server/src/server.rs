@@ -76,7 +76,7 @@ impl Server {
         let (stop, stopping) = watch::channel(false);
         let engine = Engine::new(context);
         let shared = Arc::new(Shared {
-            admission: Admission::new(engine.memory_pool()),
+            admission: Admission::new(engine.memory_pool(), options.wait_timeout),
             engine,
             token: options.token,
             hello_timeout: options.hello_timeout,
