@@ -141,7 +141,7 @@ push_sent(RowReceiver *receiver, uint32 column, Datum value, bool as_binary)
 		bytes = pg_server_to_any(text, strlen(text), PG_UTF8);
 		len = strlen(bytes);
 	}
-	code = dray_push_sent(receiver->base.stream, bytes, len, &error);
+	code = dray_push_serialized(receiver->base.stream, bytes, len, &error);
 	if (code < 0)
 		dray_fail(code, &error);
 	MemoryContextSwitchTo(caller_context);

@@ -211,7 +211,7 @@ def test_load_by_other_means(server):
         assert connection.value("SELECT pg_catalog.dray_load()").startswith("dray ")
 
 
-def test_who_installs_it_does_not_own_it(server, connection):
+def test_an_installer_does_not_own_the_extension(server, connection):
     """Clients of other users call the function, so its installer must not be able to replace it."""
     connection.run("CREATE ROLE installer LOGIN")
     connection.run("CREATE DATABASE installed OWNER installer")

@@ -109,7 +109,7 @@ pub fn sort(
     };
     let sorted = detached(py, || {
         let sorter = Sorter::new(schema, options)?;
-        let monitor = Monitor { progress: sorter.progress(), report: progress, cancel };
+        let monitor = SortMonitor { progress: sorter.progress(), report: progress, cancel };
         append_all(stream, &sorter, threads.max(1), &monitor)?;
         finish(sorter, threads.max(1), &monitor)
     })?;
@@ -118,14 +118,14 @@ pub fn sort(
 }
 
 /// Checks for signals, and calls the user's progress function, while a sort runs.
-struct Monitor {
+struct SortMonitor {
     progress: Progress,
     /// The user's function.
     report: Option<Py<PyAny>>,
     cancel: Cancel,
 }
 
-impl Monitor {
+impl SortMonitor {
     /// Checks for signals and reports the progress. Cancels the sort if either raises.
     fn check(&self) -> Result<(), Failure> {
         let checked = Python::attach(|py| {
@@ -140,7 +140,11 @@ impl Monitor {
 }
 
 /// Finishes the sort in a thread of its own, while this one keeps checking.
-fn finish(sorter: Sorter, threads: usize, monitor: &Monitor) -> Result<dray_sort::Sorted, Failure> {
+fn finish(
+    sorter: Sorter,
+    threads: usize,
+    monitor: &SortMonitor,
+) -> Result<dray_sort::Sorted, Failure> {
     let (done, finished) = sync_channel(1);
     let finishing = move || {
         // After an interrupt nobody receives the result.
@@ -170,18 +174,18 @@ fn append_all(
     stream: ImportedStream,
     sorter: &Sorter,
     threads: usize,
-    monitor: &Monitor,
+    monitor: &SortMonitor,
 ) -> Result<(), Failure> {
     let cancel = &monitor.cancel;
     let (batches, queue) = sync_channel(threads);
     // Only the threads own the receiver, so sending fails once all of them have failed.
     let queue = Arc::new(Mutex::new(queue));
-    let held = &Mutex::new(RetainedMemory::new(sorter.surplus_bytes_max()));
+    let retained = &Mutex::new(RetainedMemory::new(sorter.surplus_bytes_max()));
     std::thread::scope(|scope| {
         let mut workers = Vec::with_capacity(threads);
         for _ in 0..threads {
             let (writer, queue) = (sorter.writer(), queue.clone());
-            let work = move || append(writer, &queue, held).inspect_err(|_| cancel.cancel());
+            let work = move || append(writer, &queue, retained).inspect_err(|_| cancel.cancel());
             let refused = |error| Error::Thread(format!("can't start a thread to sort: {error}"));
             workers.push(std::thread::Builder::new().spawn_scoped(scope, work).map_err(refused)?);
         }
@@ -202,7 +206,7 @@ fn append_all(
 fn distribute(
     stream: ImportedStream,
     out: SyncSender<(u64, RecordBatch)>,
-    monitor: &Monitor,
+    monitor: &SortMonitor,
 ) -> Result<(), Failure> {
     let (mut number, mut checked) = (0, Instant::now());
     for batch in stream {
@@ -231,7 +235,7 @@ fn distribute(
 fn append(
     mut writer: Writer,
     queue: &Mutex<Receiver<(u64, RecordBatch)>>,
-    held: &Mutex<RetainedMemory>,
+    retained: &Mutex<RetainedMemory>,
 ) -> Result<(), Failure> {
     let refused = |error: dray_format::Error| Failure::Arrow(error.to_string());
     loop {
@@ -239,8 +243,8 @@ fn append(
         let next = lock(queue).recv();
         let Ok((number, arrays)) = next else { break };
         let mut batch = batch_from_arrow(&arrays).map_err(refused)?;
-        let held_bytes = lock(held).add(&arrays, &mut batch).map_err(refused)?;
-        writer.append_retaining(number, &batch, held_bytes)?;
+        let retained_bytes = lock(retained).add(&arrays, &mut batch).map_err(refused)?;
+        writer.append_retaining(number, &batch, retained_bytes)?;
     }
     Ok(writer.finish()?)
 }

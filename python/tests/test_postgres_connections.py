@@ -202,7 +202,7 @@ with dray.connect(sys.argv[1], timeout=3600) as connection:
     print(list(connection.query("CREATE TEMPORARY TABLE t AS SELECT 1; ", extension=False)))
 """
     for pool_size, expected in (
-        (1, "one connection: another connection can't be had"),
+        (1, "one connection: another connection can't be opened"),
         (3, "2 connections, one snapshot"),
     ):
         pgbouncer = PgBouncer(filled, pool_size)

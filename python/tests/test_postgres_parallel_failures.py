@@ -155,7 +155,7 @@ def test_no_connection_to_spare(big: PostgresServer, extension: bool) -> None:
         with dray.connect(big.uri(user="single")) as client:
             table, reason = read(client, "SELECT id FROM many", extension)
             assert table.num_rows == ROWS
-            assert "one connection: another connection can't be had" in reason
+            assert "one connection: another connection can't be opened" in reason
             # The transaction that was begun for the parallel read is over.
             client.query("CREATE TEMPORARY TABLE t AS SELECT 1").arrow()
     finally:

@@ -14,10 +14,10 @@ type Graph = BTreeMap<String, BTreeSet<String>>;
 /// Fails unless the table lists exactly the crates of the workspace with their dependencies.
 pub(crate) fn check() -> Result<(), String> {
     let page = std::fs::read_to_string(PAGE).map_err(|cause| format!("{PAGE}: {cause}"))?;
-    let drawn = drawn(&page)?;
-    let real = real()?;
-    for (name, depends) in &real {
-        match drawn.get(name) {
+    let listed = listed(&page)?;
+    let actual = actual()?;
+    for (name, depends) in &actual {
+        match listed.get(name) {
             None => return Err(format!("{PAGE} does not list the crate {name}")),
             Some(listed) if listed != depends => {
                 return Err(format!(
@@ -27,14 +27,14 @@ pub(crate) fn check() -> Result<(), String> {
             Some(_) => {}
         }
     }
-    match drawn.keys().find(|name| !real.contains_key(*name)) {
+    match listed.keys().find(|name| !actual.contains_key(*name)) {
         Some(name) => Err(format!("{PAGE} lists {name}, which is not a crate of the workspace")),
         None => Ok(()),
     }
 }
 
 /// Parses the table of the page: `| name | what | depends on |`.
-fn drawn(page: &str) -> Result<Graph, String> {
+fn listed(page: &str) -> Result<Graph, String> {
     let (_, table) = page.split_once(BEGIN).ok_or_else(|| format!("{PAGE} has no line {BEGIN}"))?;
     let words = |cell: &str| -> BTreeSet<String> {
         cell.split(',')
@@ -58,7 +58,7 @@ fn drawn(page: &str) -> Result<Graph, String> {
 }
 
 /// The crates and dependencies that cargo reports.
-fn real() -> Result<Graph, String> {
+fn actual() -> Result<Graph, String> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version", "1", "--no-deps", "--locked"])
         .output()

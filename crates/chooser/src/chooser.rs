@@ -34,8 +34,8 @@ const CHUNK_NETWORK_NS: f64 = 300e6;
 /// The most and the fewest rows of a probe.
 const PROBE_ROWS_MAX: usize = 8192;
 const PROBE_ROWS_MIN: usize = 2048;
-/// A probe takes at most a fraction `1 / PROBE_PART` of the rows of its chunk.
-const PROBE_PART: usize = 2;
+/// A probe takes at most a fraction `1 / PROBE_DIVISOR` of the rows of its chunk.
+const PROBE_DIVISOR: usize = 2;
 /// [`Chooser::price_ns`] is a mean over this time. The last moment alone says little: while the
 /// last chunks leave, λ may be anything.
 const RECENT: Duration = Duration::from_secs(1);
@@ -162,7 +162,7 @@ impl Chooser {
         batches: &[Batch],
         encoder: impl Fn(Arc<Schema>) -> Encoder,
     ) -> Result<(), Error> {
-        let rows = batches.iter().map(|batch| batch.rows).sum::<usize>() / PROBE_PART;
+        let rows = batches.iter().map(|batch| batch.rows).sum::<usize>() / PROBE_DIVISOR;
         // The first chunk should arrive soon, and has too few rows to tell how well compressors do
         // on many.
         if rows < PROBE_ROWS_MIN || self.state().is_first {
@@ -238,7 +238,7 @@ impl State {
     fn probes(&self) -> Vec<Probe> {
         let (price_ns, reader_share) = (self.price.ns(), self.price.reader_share());
         let probe = |(column, costs): (usize, &ColumnCosts)| {
-            let candidate = costs.to_probe(price_ns, reader_share, PROBE_PART)?;
+            let candidate = costs.to_probe(price_ns, reader_share, PROBE_DIVISOR)?;
             Some(Probe { column, candidate })
         };
         self.columns.iter().enumerate().filter_map(probe).collect()

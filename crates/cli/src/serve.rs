@@ -119,7 +119,7 @@ pub(crate) struct Arguments {
     /// Maximum running statements from one host [default: three quarters of --statements]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     statements_per_host: Option<u32>,
-    /// How long a statement waits for its turn
+    /// How long a statement waits for a slot, and then for memory
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = parse_seconds)]
     wait_timeout: Duration,
     /// How long planning a statement may take
@@ -128,9 +128,9 @@ pub(crate) struct Arguments {
     /// How long a client may read nothing of a result
     #[arg(long, value_name = "SECONDS", default_value = "900", value_parser = parse_seconds)]
     stall_timeout: Duration,
-    /// The same while other statements wait for their turn or for memory, or the server stops
+    /// The same while other statements wait for a slot or for memory, or the server stops
     #[arg(
-        long = "stall-timeout-wanted",
+        long = "stall-timeout-contended",
         value_name = "SECONDS",
         default_value = "30",
         value_parser = parse_seconds

@@ -16,7 +16,7 @@ use crate::connection::Connection;
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory::{Arena, TABLE_BLOCK_BYTES};
 use crate::options::QueryOptions;
-use crate::source::{Batch, Event, Sink, Start, cancelled, out_of_turn};
+use crate::source::{Event, ReceiveContext, ReceivedBatch, Start, cancelled, out_of_turn};
 use crate::stats::{Progress, Stats};
 use crate::watch::{Verdict, Watch};
 
@@ -52,7 +52,7 @@ pub struct Results<C: BorrowMut<Connection>> {
     /// Memory of batches that are handed out.
     memory: Arena,
     /// Memory of batches that are joined first.
-    parts: Arena,
+    join_memory: Arena,
     /// The last batch was too small to be handed out by itself, so the next one probably is, too.
     joins: bool,
     batch_rows: usize,
@@ -129,7 +129,7 @@ impl<C: BorrowMut<Connection>> Results<C> {
             connection,
             schema: SchemaRef::new(Schema::empty()),
             memory: Arena::default(),
-            parts: Arena::default(),
+            join_memory: Arena::default(),
             joins: false,
             batch_rows: options.batch_rows,
             batch_bytes: options.batch_bytes.min(options.limits.decoded_bytes_max).max(1),
@@ -261,8 +261,8 @@ impl<C: BorrowMut<Connection>> Results<C> {
     }
 
     /// Counts a batch that has arrived.
-    fn take(&mut self, batch: Batch) -> Result<()> {
-        let Batch { batch, wire_bytes, decoded_bytes, arrived, .. } = batch;
+    fn take(&mut self, batch: ReceivedBatch) -> Result<()> {
+        let ReceivedBatch { batch, wire_bytes, decoded_bytes, arrived, .. } = batch;
         if self.stats.chunks == 0 {
             self.stats.first_chunk = arrived.duration_since(self.sent);
         }
@@ -340,9 +340,9 @@ impl<C: BorrowMut<Connection>> Results<C> {
     fn receive(&mut self) -> Result<Event> {
         let began = Instant::now();
         let mut cancel = || look(&mut self.watch, &self.progress, &mut self.verdict);
-        let memory = if self.joins { &mut self.parts } else { &mut self.memory };
-        let mut sink = Sink { memory, profile: &mut self.stats.profile };
-        let event = self.connection.borrow_mut().source().next(&mut sink, &mut cancel);
+        let memory = if self.joins { &mut self.join_memory } else { &mut self.memory };
+        let mut context = ReceiveContext { memory, profile: &mut self.stats.profile };
+        let event = self.connection.borrow_mut().source().next(&mut context, &mut cancel);
         match &event {
             Ok(Event::Batch(batch)) => {
                 self.stats.receive += batch.receive;

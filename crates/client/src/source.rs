@@ -82,7 +82,7 @@ pub(crate) trait Source: Debug + Send {
     /// # Errors
     /// When the statement fails, the connection breaks, or what arrived is damaged. A source whose
     /// server can't be trusted any longer breaks the connection off by itself.
-    fn next(&mut self, sink: &mut Sink<'_>, cancel: CancelCheck<'_>) -> Result<Event>;
+    fn next(&mut self, context: &mut ReceiveContext<'_>, cancel: CancelCheck<'_>) -> Result<Event>;
 
     /// Stops the running statement and waits until the server confirms. Gives the connection up
     /// after [`STOP_TIMEOUT`], or when the check says [`Verdict::Abandon`].
@@ -91,7 +91,7 @@ pub(crate) trait Source: Debug + Send {
 
 /// What a source fills while it receives a result.
 #[derive(Debug)]
-pub(crate) struct Sink<'a> {
+pub(crate) struct ReceiveContext<'a> {
     /// The memory that batches are decoded into.
     pub(crate) memory: &'a mut Arena,
     /// How columns were encoded; sources add to it.
@@ -104,7 +104,7 @@ pub(crate) enum Event {
     /// The statement runs.
     Started(Start),
     /// Rows.
-    Batch(Batch),
+    Batch(ReceivedBatch),
     /// Rows that the server's scans have read so far.
     Progress { rows_read: u64 },
     /// The server's account of its encoding.
@@ -126,7 +126,7 @@ pub(crate) struct Start {
 
 /// Some rows, and what receiving them cost.
 #[derive(Debug)]
-pub(crate) struct Batch {
+pub(crate) struct ReceivedBatch {
     pub(crate) batch: RecordBatch,
     /// Bytes received, with those of state frames since the batch before.
     pub(crate) wire_bytes: u64,

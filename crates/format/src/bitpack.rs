@@ -36,49 +36,49 @@ pub(crate) fn bits_for(max: u64) -> u32 {
 }
 
 widest! {
-    /// Appends the distances of `values` from `reference`, each below 2^bits. With `MOST` some may
+    /// Appends the distances of `values` from `reference`, each below 2^bits. With `PATCHED` some may
     /// be larger: 0 is packed for these, and `bits` is less than the width.
-    pub(crate) fn pack[T: Word, const MOST: bool][T, MOST](
+    pub(crate) fn pack[T: Word, const PATCHED: bool][T, PATCHED](
         values: &[T::Raw],
         reference: T,
         bits: u32,
         out: &mut Vec<u8>,
     ) {
-        debug_assert!(MOST || bits <= T::BITS.min(u64::BITS));
+        debug_assert!(PATCHED || bits <= T::BITS.min(u64::BITS));
         match bits {
             0 => return,
-            8 => return pack_bytes::<T, MOST, 1>(values, reference, bits, out),
-            16 => return pack_bytes::<T, MOST, 2>(values, reference, bits, out),
+            8 => return pack_bytes::<T, PATCHED, 1>(values, reference, bits, out),
+            16 => return pack_bytes::<T, PATCHED, 2>(values, reference, bits, out),
             _ => {}
         }
         let (blocks, tail) = values.as_chunks::<BLOCK>();
         for block in blocks {
             if bits <= 32 {
-                pack_block_32::<T, MOST>(block, reference, bits, out);
+                pack_block_32::<T, PATCHED>(block, reference, bits, out);
             } else {
-                pack_block_64::<T, MOST>(block, reference, bits, out);
+                pack_block_64::<T, PATCHED>(block, reference, bits, out);
             }
         }
-        pack_tail::<T, MOST>(tail, reference, bits, out);
+        pack_tail::<T, PATCHED>(tail, reference, bits, out);
     }
 }
 
 /// The integer that is packed for a value.
 #[inline(always)]
-fn distance<T: Word, const MOST: bool>(raw: &T::Raw, reference: T, bits: u32) -> T {
+fn distance<T: Word, const PATCHED: bool>(raw: &T::Raw, reference: T, bits: u32) -> T {
     let distance = T::of(raw).minus(reference);
-    if !MOST || distance.fits(bits) { distance } else { T::ZERO }
+    if !PATCHED || distance.fits(bits) { distance } else { T::ZERO }
 }
 
 /// Packs distances of whole bytes, in order.
 #[inline(always)]
-fn pack_bytes<T: Word, const MOST: bool, const BYTES: usize>(
+fn pack_bytes<T: Word, const PATCHED: bool, const BYTES: usize>(
     values: &[T::Raw],
     reference: T,
     bits: u32,
     out: &mut Vec<u8>,
 ) {
-    let low = |raw| distance::<T, MOST>(raw, reference, bits).low_32().to_le_bytes();
+    let low = |raw| distance::<T, PATCHED>(raw, reference, bits).low_32().to_le_bytes();
     let (rows, rest) = values.as_chunks::<LANES_32>();
     for row in rows {
         let mut raws = [[0; BYTES]; LANES_32];
@@ -91,7 +91,7 @@ fn pack_bytes<T: Word, const MOST: bool, const BYTES: usize>(
 }
 
 #[inline(always)]
-fn unpack_bytes<S: Sums, const BYTES: usize>(
+fn unpack_bytes<S: Reference, const BYTES: usize>(
     packed: &[u8],
     reference: S,
     out: &mut Appender<'_, S::Raw>,
@@ -107,7 +107,7 @@ fn unpack_bytes<S: Sums, const BYTES: usize>(
 macro_rules! block {
     ($pack:ident, $unpack:ident, $word:ty, $lanes:ident, $low:ident) => {
         #[inline(always)]
-        fn $pack<T: Word, const MOST: bool>(
+        fn $pack<T: Word, const PATCHED: bool>(
             values: &[T::Raw; BLOCK],
             reference: T,
             bits: u32,
@@ -119,7 +119,7 @@ macro_rules! block {
             for row in values.as_chunks::<$lanes>().0 {
                 let mut distances = [0 as $word; $lanes];
                 for (slot, raw) in distances.iter_mut().zip(row) {
-                    *slot = distance::<T, MOST>(raw, reference, bits).$low();
+                    *slot = distance::<T, PATCHED>(raw, reference, bits).$low();
                 }
                 for (word, distance) in words.iter_mut().zip(&distances) {
                     *word |= *distance << filled;
@@ -177,7 +177,7 @@ block!(pack_block_32, unpack_block_32, u32, LANES_32, low_32);
 block!(pack_block_64, unpack_block_64, u64, LANES_64, low_64);
 
 #[inline(always)]
-fn pack_tail<T: Word, const MOST: bool>(
+fn pack_tail<T: Word, const PATCHED: bool>(
     values: &[T::Raw],
     reference: T,
     bits: u32,
@@ -186,7 +186,7 @@ fn pack_tail<T: Word, const MOST: bool>(
     let mut pending = 0u128;
     let mut filled = 0;
     for raw in values {
-        pending |= u128::from(distance::<T, MOST>(raw, reference, bits).low_64()) << filled;
+        pending |= u128::from(distance::<T, PATCHED>(raw, reference, bits).low_64()) << filled;
         filled += bits;
         if filled >= u64::BITS {
             out.extend_from_slice(&(pending as u64).to_le_bytes());
@@ -198,7 +198,7 @@ fn pack_tail<T: Word, const MOST: bool>(
 }
 
 /// A reference that unpacked distances are added to.
-pub(crate) trait Sums: Copy {
+pub(crate) trait Reference: Copy {
     type Raw: Flat;
 
     fn sum_32(self, distance: u32) -> Self::Raw;
@@ -207,7 +207,7 @@ pub(crate) trait Sums: Copy {
 
 macro_rules! sums {
     ($($word:ty)*) => {$(
-        impl Sums for $word {
+        impl Reference for $word {
             type Raw = [u8; size_of::<$word>()];
 
             #[inline(always)]
@@ -226,18 +226,19 @@ sums!(u8 u16 u32 u64 u128);
 
 /// A reference of 128 bits whose sums all fit 64 bits: no vector instruction adds 128 bits.
 #[derive(Clone, Copy)]
-pub(crate) struct Near(i64);
+pub(crate) struct NarrowReference(i64);
 
-impl Near {
+impl NarrowReference {
     /// None if adding a distance of `bits` bits may overflow 64 bits.
     pub(crate) fn new(reference: i128, bits: u32) -> Option<Self> {
-        let near = i64::try_from(reference).ok()?;
-        near.checked_add_unsigned(u64::MAX.checked_shr(u64::BITS - bits).unwrap_or(0))
-            .map(|_| Self(near))
+        let narrow = i64::try_from(reference).ok()?;
+        narrow
+            .checked_add_unsigned(u64::MAX.checked_shr(u64::BITS - bits).unwrap_or(0))
+            .map(|_| Self(narrow))
     }
 }
 
-impl Sums for Near {
+impl Reference for NarrowReference {
     type Raw = [u8; 16];
 
     #[inline(always)]
@@ -258,7 +259,7 @@ impl Sums for Near {
 widest! {
     /// Appends the `count` values packed in `packed`, each added to `reference`. `packed` has the
     /// size that [`packed_bytes`] gives.
-    pub(crate) fn unpack[S: Sums][S](
+    pub(crate) fn unpack[S: Reference][S](
         packed: &[u8],
         count: usize,
         bits: u32,
@@ -343,7 +344,7 @@ mod tests {
         out
     }
 
-    fn check<T: Word + Sums<Raw = <T as Word>::Raw>>(values: &[u64], bits: u32, seed: u64)
+    fn check<T: Word + Reference<Raw = <T as Word>::Raw>>(values: &[u64], bits: u32, seed: u64)
     where
         <T as Word>::Raw: std::fmt::Debug,
     {
@@ -366,14 +367,14 @@ mod tests {
         if bits > 0 {
             // Half of the values as exceptions.
             let fewer = bits - 1;
-            let near: Vec<u64> =
+            let narrow: Vec<u64> =
                 values.iter().map(|value| if value >> fewer == 0 { *value } else { 0 }).collect();
             let packed = at_each_level(|| {
                 let mut out = Vec::new();
                 pack::<T, true>(&moved, reference, fewer, &mut out);
                 out
             });
-            let expected = packed_by_the_book(&near, fewer);
+            let expected = packed_by_the_book(&narrow, fewer);
             packed.iter().for_each(|packed| assert_eq!(*packed, expected, "{context}, patched"));
         }
     }
@@ -415,22 +416,24 @@ mod tests {
                 .map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - bits))
                 .collect();
             let packed = packed_by_the_book(&values, bits);
-            let near = Near::new(reference, bits).map(|near| {
+            let narrow = NarrowReference::new(reference, bits).map(|narrow| {
                 at_each_level(|| {
-                    written(16 * values.len(), |out| unpack(&packed, values.len(), bits, near, out))
+                    written(16 * values.len(), |out| {
+                        unpack(&packed, values.len(), bits, narrow, out)
+                    })
                 })
             });
             let wide = written(16 * values.len(), |out| {
                 unpack(&packed, values.len(), bits, reference as u128, out)
             });
             assert!(
-                near.is_some_and(|levels| levels.iter().all(|near| *near == wide)),
+                narrow.is_some_and(|levels| levels.iter().all(|narrow| *narrow == wide)),
                 "{reference} {bits}"
             );
         }
-        assert!(Near::new(i64::MAX.into(), 1).is_none());
-        assert!(Near::new(1, 63).is_none());
-        assert!(Near::new(i64::MIN.into(), 64).is_some());
-        assert!(Near::new(i128::from(i64::MIN) - 1, 1).is_none());
+        assert!(NarrowReference::new(i64::MAX.into(), 1).is_none());
+        assert!(NarrowReference::new(1, 63).is_none());
+        assert!(NarrowReference::new(i64::MIN.into(), 64).is_some());
+        assert!(NarrowReference::new(i128::from(i64::MIN) - 1, 1).is_none());
     }
 }

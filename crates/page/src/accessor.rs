@@ -69,7 +69,7 @@ impl Layout {
                 type_name::<T>()
             );
         }
-        Ok(Accessor { site: found.site(), of: PhantomData })
+        Ok(Accessor { position: found.position(), of: PhantomData })
     }
 
     /// An accessor of the list, fixed-size list or map with this path.
@@ -81,12 +81,12 @@ impl Layout {
         let (Kind::List(items) | Kind::FixedList { items, .. }) = &found.place.kind else {
             refuse!(Unsupported, "{}, which has no items", found.described(path));
         };
-        let shape = Shape {
+        let layout = ItemLayout {
             record_id: found.items_id(),
             stride: items.record.stride as u32,
             nullable: items.nullable,
         };
-        Ok(ListAccessor { site: found.site(), shape })
+        Ok(ListAccessor { position: found.position(), layout })
     }
 
     fn find(&self, path: &[&str]) -> Result<Found<'_>> {
@@ -102,7 +102,7 @@ impl Layout {
 /// Reads one field as a `T` (see [`Access`]).
 #[derive(Debug)]
 pub struct Accessor<T: ?Sized> {
-    site: Site,
+    position: FieldPosition,
     of: PhantomData<T>,
 }
 
@@ -121,15 +121,15 @@ impl<T: Access + ?Sized> Accessor<T> {
     #[inline]
     pub fn get<'a>(&self, of: impl Into<Item<'a>>) -> Option<T::Value<'a>> {
         let item = of.into();
-        T::read(item, self.site.find(item)?)
+        T::read(item, self.position.find(item)?)
     }
 }
 
 /// Reads the items of one list.
 #[derive(Debug, Clone, Copy)]
 pub struct ListAccessor {
-    site: Site,
-    shape: Shape,
+    position: FieldPosition,
+    layout: ItemLayout,
 }
 
 impl ListAccessor {
@@ -138,12 +138,12 @@ impl ListAccessor {
     #[inline]
     pub fn get<'a>(&self, of: impl Into<Item<'a>>) -> Option<Items<'a>> {
         let item = of.into();
-        let place: [u8; LIST_BYTES] = item.load(self.site.find(item)?)?;
+        let place: [u8; LIST_BYTES] = item.load(self.position.find(item)?)?;
         let (bitmap_at, count) = (u32_at(&place, 0) as usize, u32_at(&place, 4) as usize);
-        let bitmap_bytes = if self.shape.nullable { bitmap_bytes(count) } else { 0 };
+        let bitmap_bytes = if self.layout.nullable { bitmap_bytes(count) } else { 0 };
         let records_at = bitmap_at + bitmap_bytes;
         let records = item.extent.get(records_at..)?;
-        Some(Items { extent: item.extent, bitmap_at, records, left: 0..count, shape: self.shape })
+        Some(Items { extent: item.extent, bitmap_at, records, left: 0..count, layout: self.layout })
     }
 }
 
@@ -185,13 +185,13 @@ pub struct Items<'a> {
     bitmap_at: usize,
     records: &'a [u8],
     left: Range<usize>,
-    shape: Shape,
+    layout: ItemLayout,
 }
 
 impl<'a> Items<'a> {
     #[inline(always)]
     fn item(&self, i: usize) -> Item<'a> {
-        let Shape { record_id, stride, nullable } = self.shape;
+        let ItemLayout { record_id, stride, nullable } = self.layout;
         if nullable && !bit_at(self.extent, self.bitmap_at, i) {
             return Item { extent: &[], record: &[], record_id };
         }
@@ -224,7 +224,7 @@ impl ExactSizeIterator for Items<'_> {}
 
 /// The position of a field in a record, and of the bit that tells whether it is present.
 #[derive(Debug, Clone, Copy)]
-struct Site {
+struct FieldPosition {
     /// The id of its records, or the complement of the id if the field may be missing. So a field
     /// that is never missing takes a single comparison.
     record_id: u32,
@@ -235,7 +235,7 @@ struct Site {
     bit: u8,
 }
 
-impl Site {
+impl FieldPosition {
     /// The position of the field in this record, if it is present.
     #[inline(always)]
     fn find(&self, item: Item<'_>) -> Option<u32> {
@@ -249,7 +249,7 @@ impl Site {
 
 /// The records of a list's items.
 #[derive(Debug, Clone, Copy)]
-struct Shape {
+struct ItemLayout {
     record_id: u32,
     stride: u32,
     /// Whether there is a bitmap before them.
@@ -465,14 +465,14 @@ impl<'l> Found<'l> {
         }
     }
 
-    fn site(&self) -> Site {
+    fn position(&self) -> FieldPosition {
         // Records have fewer than 2^31 bytes.
         let at = self.place.at as u32;
         match self.bit {
-            None => Site { record_id: self.record_id, at, bit_at: 0, bit: 0 },
+            None => FieldPosition { record_id: self.record_id, at, bit_at: 0, bit: 0 },
             Some(bit) => {
                 let bit_at = (self.record.bits_at + bit / 8) as u32;
-                Site { record_id: !self.record_id, at, bit_at, bit: 1 << (bit % 8) }
+                FieldPosition { record_id: !self.record_id, at, bit_at, bit: 1 << (bit % 8) }
             }
         }
     }

@@ -17,7 +17,7 @@ use self::budget::Budget;
 use self::column::ColumnBuilder;
 use crate::error::{Result, refuse};
 use crate::layout::Layout;
-use crate::object::{Object, Spot};
+use crate::object::{Object, RecordRef};
 
 /// The objects, or items of lists, of a block.
 const BLOCK: usize = 128;
@@ -63,11 +63,11 @@ impl ColumnsBuilder {
     fn append_all<'a>(&mut self, mut objects: impl Iterator<Item = Object<'a>>) -> Result<()> {
         let layout = self.layout.clone();
         let record = &layout.record;
-        let mut spots = Vec::with_capacity(BLOCK);
+        let mut records = Vec::with_capacity(BLOCK);
         let coming = objects.size_hint().0;
         self.columns.iter_mut().for_each(|column| column.reserve(coming, self.budget.left()));
         loop {
-            spots.clear();
+            records.clear();
             for object in objects.by_ref().take(BLOCK) {
                 if !std::ptr::eq(object.layout(), &*layout)
                     && object.layout().schema() != layout.schema()
@@ -82,16 +82,16 @@ impl ColumnsBuilder {
                         record.end
                     );
                 }
-                spots.push(Spot { extent: object.bytes(), at: 0 });
+                records.push(RecordRef { extent: object.bytes(), at: 0 });
             }
-            if spots.is_empty() {
+            if records.is_empty() {
                 return Ok(());
             }
-            fetch(&spots);
-            self.rows += spots.len();
+            fetch(&records);
+            self.rows += records.len();
             for (i, (column, place)) in self.columns.iter_mut().zip(&record.fields).enumerate() {
                 let name = || layout.schema().fields.get(i).map_or("", |field| &field.name);
-                let appended = column.fields(record, place, &spots, &mut self.budget);
+                let appended = column.fields(record, place, &records, &mut self.budget);
                 appended.map_err(|error| error.in_column(name()))?;
             }
         }
@@ -145,8 +145,8 @@ impl ColumnsBuilder {
 /// Reads a byte of every cache line that objects begin with. These loads do not wait for each
 /// other. A loop over a column would load one value per object, and wait for one cache miss after
 /// the other.
-fn fetch(objects: &[Spot<'_>]) {
-    let lines = |object: &Spot<'_>| {
+fn fetch(objects: &[RecordRef<'_>]) {
+    let lines = |object: &RecordRef<'_>| {
         object.extent.iter().step_by(LINE_BYTES).take(LINES_MAX).fold(0, |any, byte| any | byte)
     };
     std::hint::black_box(objects.iter().fold(0, |any, object| any | lines(object)));

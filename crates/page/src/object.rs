@@ -30,7 +30,11 @@ impl<'a> Object<'a> {
     #[inline]
     pub fn fields(&self) -> Fields<'a> {
         let record = &self.layout.record;
-        Fields { spot: Spot { extent: self.extent, at: 0 }, record, places: &record.fields }
+        Fields {
+            record_ref: RecordRef { extent: self.extent, at: 0 },
+            record,
+            places: &record.fields,
+        }
     }
 
     /// Field `i`, if the schema has it.
@@ -42,12 +46,12 @@ impl<'a> Object<'a> {
 
 /// The position of a record in its object.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Spot<'a> {
+pub(crate) struct RecordRef<'a> {
     pub extent: &'a [u8],
     pub at: usize,
 }
 
-impl<'a> Spot<'a> {
+impl<'a> RecordRef<'a> {
     /// Whether a field is present.
     #[inline(always)]
     pub fn has(&self, record: &Record, place: &Place) -> bool {
@@ -82,14 +86,14 @@ impl<'a> Spot<'a> {
     #[inline(always)]
     pub fn item(&self, items: &Items, from: usize, count: usize, i: usize) -> (Self, bool) {
         let at = from + items.bitmap_bytes(count) + i * items.record.stride;
-        (Spot { extent: self.extent, at }, !items.nullable || bit_at(self.extent, from, i))
+        (RecordRef { extent: self.extent, at }, !items.nullable || bit_at(self.extent, from, i))
     }
 }
 
 /// The fields of an object or of a struct.
 #[derive(Debug, Clone, Copy)]
 pub struct Fields<'a> {
-    spot: Spot<'a>,
+    record_ref: RecordRef<'a>,
     record: &'a Record,
     places: &'a [Place],
 }
@@ -110,21 +114,21 @@ impl<'a> Fields<'a> {
     pub fn field(&self, i: usize) -> Option<Value<'a>> {
         let place = self.places.get(i)?;
         Some(Value {
-            spot: self.spot,
+            record_ref: self.record_ref,
             record: self.record,
             place,
-            present: self.spot.has(self.record, place),
+            present: self.record_ref.has(self.record, place),
         })
     }
 
     /// All fields, in the schema's order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Value<'a>> + use<'a> {
-        let Self { spot, record, .. } = *self;
+        let Self { record_ref, record, .. } = *self;
         self.places.iter().map(move |place| Value {
-            spot,
+            record_ref,
             record,
             place,
-            present: spot.has(record, place),
+            present: record_ref.has(record, place),
         })
     }
 }
@@ -133,7 +137,7 @@ impl<'a> Fields<'a> {
 /// another type or width.
 #[derive(Debug, Clone, Copy)]
 pub struct Value<'a> {
-    spot: Spot<'a>,
+    record_ref: RecordRef<'a>,
     record: &'a Record,
     place: &'a Place,
     present: bool,
@@ -146,7 +150,7 @@ macro_rules! numbers {
         pub fn $name(&self) -> Option<$name> {
             const WIDTH: usize = size_of::<$name>();
             let fits = self.present && matches!(self.place.kind, Kind::Fixed(WIDTH));
-            fits.then(|| $name::from_le_bytes(self.spot.load(self.place.at)))
+            fits.then(|| $name::from_le_bytes(self.record_ref.load(self.place.at)))
         }
     )*};
 }
@@ -162,7 +166,7 @@ impl<'a> Value<'a> {
     #[inline]
     pub fn bool(&self) -> Option<bool> {
         let fits = self.present && matches!(self.place.kind, Kind::Boolean);
-        fits.then(|| self.spot.load::<1>(self.place.at) == [1])
+        fits.then(|| self.record_ref.load::<1>(self.place.at) == [1])
     }
 
     numbers!(i8, i16, i32, i64, i128, u8, u16, u32, u64, u128, f32, f64);
@@ -171,15 +175,15 @@ impl<'a> Value<'a> {
     #[inline]
     pub fn fixed(&self) -> Option<&'a [u8]> {
         let Kind::Fixed(width) = self.place.kind else { return None };
-        let from = self.spot.at + self.place.at;
-        self.spot.extent.get(from..from + width).filter(|_| self.present)
+        let from = self.record_ref.at + self.place.at;
+        self.record_ref.extent.get(from..from + width).filter(|_| self.present)
     }
 
     /// The bytes of a string or binary value.
     #[inline]
     pub fn bytes(&self) -> Option<&'a [u8]> {
         let fits = self.present && matches!(self.place.kind, Kind::Bytes { .. });
-        fits.then(|| self.spot.bytes(self.place.at))
+        fits.then(|| self.record_ref.bytes(self.place.at))
     }
 
     /// A string. It is checked for UTF-8 again, because this crate has no unsafe code;
@@ -196,15 +200,15 @@ impl<'a> Value<'a> {
         let (Kind::List(items) | Kind::FixedList { items, .. }) = &self.place.kind else {
             return None;
         };
-        let (from, count) = self.spot.list(self.place.at);
-        self.present.then_some(List { extent: self.spot.extent, items, from, count })
+        let (from, count) = self.record_ref.list(self.place.at);
+        self.present.then_some(List { extent: self.record_ref.extent, items, from, count })
     }
 
     /// The fields of a struct.
     #[inline]
     pub fn fields(&self) -> Option<Fields<'a>> {
         let Kind::Struct(places) = &self.place.kind else { return None };
-        self.present.then_some(Fields { spot: self.spot, record: self.record, places })
+        self.present.then_some(Fields { record_ref: self.record_ref, record: self.record, places })
     }
 }
 
@@ -233,9 +237,9 @@ impl<'a> List<'a> {
     #[inline]
     pub fn item(&self, i: usize) -> Option<Value<'a>> {
         let place = self.items.record.fields.first().filter(|_| i < self.count)?;
-        let (spot, present) =
-            Spot { extent: self.extent, at: 0 }.item(self.items, self.from, self.count, i);
-        Some(Value { spot, record: &self.items.record, place, present })
+        let (record_ref, present) =
+            RecordRef { extent: self.extent, at: 0 }.item(self.items, self.from, self.count, i);
+        Some(Value { record_ref, record: &self.items.record, place, present })
     }
 
     /// All items, in order.

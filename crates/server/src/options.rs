@@ -35,7 +35,7 @@ pub struct ServeOptions {
     /// Maximum number of running statements from one host; None is three quarters of
     /// `statements_max`.
     pub statements_per_host: Option<usize>,
-    /// How long a statement waits for its turn before it fails.
+    /// How long a statement waits for a slot, and then for memory, before it fails.
     pub wait_timeout: Duration,
     /// How long planning a statement may take.
     pub plan_timeout: Duration,
@@ -46,7 +46,7 @@ pub struct ServeOptions {
     pub behind_proxy: bool,
     /// How long a client may read nothing of a result before its connection is closed.
     pub stall_timeout: Duration,
-    /// The same while other statements wait for their turn or for memory, or the server stops.
+    /// The same while other statements wait for a slot or for memory, or the server stops.
     pub stall_timeout_contended: Duration,
 }
 

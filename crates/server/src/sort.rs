@@ -72,19 +72,19 @@ fn replace_sort(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn Executio
         if merge.fetch().is_some() {
             return Ok(None);
         }
-        let Some(sorted) = replace_input(merge.input(), Sorts::Partitions)? else {
+        let Some(sorted) = replace_input(merge.input(), SortScope::Partitions)? else {
             return Ok(None);
         };
         let is_sorted =
             sorted.equivalence_properties().ordering_satisfy(merge.expr().iter().cloned())?;
         return Ok(is_sorted.then_some(sorted));
     }
-    replace_input(plan, Sorts::All)
+    replace_input(plan, SortScope::All)
 }
 
 /// Which sorts may be replaced.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Sorts {
+enum SortScope {
     /// Only a sort of all rows together.
     All,
     /// Also a sort of each partition by itself, because a merge follows. Projections may stand
@@ -95,11 +95,11 @@ enum Sorts {
 /// The plan with its sort replaced by [`ExternalSortExec`].
 fn replace_input(
     plan: &Arc<dyn ExecutionPlan>,
-    sorts: Sorts,
+    scope: SortScope,
 ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-    if sorts == Sorts::Partitions && plan.downcast_ref::<ProjectionExec>().is_some() {
+    if scope == SortScope::Partitions && plan.downcast_ref::<ProjectionExec>().is_some() {
         let Some(sorted) =
-            plan.children().first().map_or(Ok(None), |input| replace_input(input, sorts))?
+            plan.children().first().map_or(Ok(None), |input| replace_input(input, scope))?
         else {
             return Ok(None);
         };
@@ -109,7 +109,7 @@ fn replace_input(
     let Some(sort) = plan.downcast_ref::<SortExec>().filter(|sort| sort.fetch().is_none()) else {
         return Ok(None);
     };
-    let is_full = sorts == Sorts::Partitions
+    let is_full = scope == SortScope::Partitions
         || !sort.preserve_partitioning()
         || sort.input().output_partitioning().partition_count() == 1;
     // If a type is not supported, the engine's sort remains.
@@ -221,13 +221,13 @@ impl ExternalSortExec {
         partition: usize,
         mut batches: SendableRecordBatchStream,
         mut writer: Writer,
-        held: Arc<Mutex<RetainedMemory>>,
+        retained: Arc<Mutex<RetainedMemory>>,
     ) -> Result<()> {
         let mut sequence = partition as u64 * PARTITION_BATCHES_MAX;
         while let Some(batch) = batches.next().await {
             for (arrays, mut batch) in self.sorted_batches(batch?)? {
-                let held_bytes = lock(&held).add(&arrays, &mut batch).map_err(external)?;
-                writer.append_retaining(sequence, &batch, held_bytes).map_err(sort_error)?;
+                let retained_bytes = lock(&retained).add(&arrays, &mut batch).map_err(external)?;
+                writer.append_retaining(sequence, &batch, retained_bytes).map_err(sort_error)?;
                 self.rows_read.fetch_add(batch.rows as u64, Ordering::Relaxed);
                 sequence += 1;
                 debug_assert!(sequence / PARTITION_BATCHES_MAX == partition as u64);
@@ -244,7 +244,7 @@ impl ExternalSortExec {
         output: Output,
     ) -> Result<()> {
         let mut partitions = JoinSet::new();
-        let held = Arc::new(Mutex::new(RetainedMemory::new(sorter.surplus_bytes_max())));
+        let retained = Arc::new(Mutex::new(RetainedMemory::new(sorter.surplus_bytes_max())));
         for partition in 0..self.input.output_partitioning().partition_count() {
             if self.request.partitions_at_a_time.is_some_and(|max| partitions.len() >= max)
                 && let Some(ended) = partitions.join_next().await
@@ -252,7 +252,12 @@ impl ExternalSortExec {
                 join(ended)?;
             }
             let batches = self.input.execute(partition, context.clone())?;
-            partitions.spawn(self.clone().read(partition, batches, sorter.writer(), held.clone()));
+            partitions.spawn(self.clone().read(
+                partition,
+                batches,
+                sorter.writer(),
+                retained.clone(),
+            ));
         }
         while let Some(ended) = partitions.join_next().await {
             join(ended)?;

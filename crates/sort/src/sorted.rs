@@ -16,8 +16,8 @@ use crate::merge::{
 };
 use crate::run::MemoryRun;
 
-/// The largest batch of the result takes `1 / BATCH_SHARE` of the budget.
-const BATCH_SHARE: usize = 16;
+/// The largest batch of the result takes `1 / BATCH_DIVISOR` of the budget.
+const BATCH_DIVISOR: usize = 16;
 /// The memory of a batch that a thread makes, as a multiple of its bytes: columns grow, and an
 /// allocator keeps memory of each of their sizes for each thread.
 const AHEAD_NUMERATOR: usize = 3;
@@ -97,7 +97,7 @@ impl Sorted {
             sources.payload().output_size(all_rows, threads_max, batch_rows);
         let least =
             if page_bytes_max > context.page_bytes { page_bytes_max } else { BATCH_BYTES_MIN };
-        let most = (context.memory.bytes_max() / BATCH_SHARE).min(bytes_max).max(least);
+        let most = (context.memory.bytes_max() / BATCH_DIVISOR).min(bytes_max).max(least);
         let ahead = reserve_ahead(&mut reading, &mut reservation, threads_max, least..=most);
         let (threads, bytes) = ahead.unwrap_or_else(|| {
             // If the budget refuses, batches are as large as the reservation.

@@ -17,12 +17,12 @@ use crate::sorted::{Sorted, Unmerged};
 use crate::state::{SortState, SpillReserve, lock};
 use crate::writer::Writer;
 
-/// Rows that are gathered before they are written take at most `1 / GATHER_SHARE` of the budget,
+/// Rows that are gathered before they are written take at most `1 / GATHER_DIVISOR` of the budget,
 /// and at most [`GATHER_BYTES_MAX`].
-const GATHER_SHARE: usize = 32;
+const GATHER_DIVISOR: usize = 32;
 const GATHER_BYTES_MAX: usize = 32 << 20;
-/// Batches may retain `1 / SURPLUS_SHARE` of the budget beyond their rows.
-const SURPLUS_SHARE: usize = 8;
+/// Batches may retain `1 / SURPLUS_DIVISOR` of the budget beyond their rows.
+const SURPLUS_DIVISOR: usize = 8;
 
 /// Sorts rows that come from any number of threads, in memory and on disk.
 ///
@@ -78,7 +78,7 @@ impl Sorter {
             && options.distinct == Distinct::No
             && options.limit.is_none();
         let gather_bytes_max =
-            (options.memory.bytes_max() / GATHER_SHARE).clamp(page_bytes, GATHER_BYTES_MAX);
+            (options.memory.bytes_max() / GATHER_DIVISOR).clamp(page_bytes, GATHER_BYTES_MAX);
         let gather_bytes_max = if keeps_batches { gather_bytes_max } else { 0 };
         let bytes = run_writer_bytes(page_bytes, gather_bytes_max);
         let may_spill = options.spill_folder.is_some();
@@ -143,7 +143,7 @@ impl Sorter {
     /// The most bytes that all batches together should retain beyond their rows. Batches that would
     /// retain more are better copied before they are appended.
     pub fn surplus_bytes_max(&self) -> usize {
-        self.state.context.memory.bytes_max() / SURPLUS_SHARE
+        self.state.context.memory.bytes_max() / SURPLUS_DIVISOR
     }
 
     /// The progress of the sort, which is up to date until the sort ends.

@@ -12,10 +12,10 @@ use crate::memory::{PayloadLayout, Reservation};
 use crate::merge::DiskRuns;
 use crate::run::{CutoffKey, MemoryRun, RunBuilder};
 
-/// The memory for several threads that write runs is at most `1 / SPILL_SHARE` of the budget.
-const SPILL_SHARE: usize = 8;
-/// The rows that are appended at a time take at most `1 / SLICE_SHARE` of the budget.
-const SLICE_SHARE: usize = 32;
+/// The memory for several threads that write runs is at most `1 / SPILL_DIVISOR` of the budget.
+const SPILL_DIVISOR: usize = 8;
+/// The rows that are appended at a time take at most `1 / SLICE_DIVISOR` of the budget.
+const SLICE_DIVISOR: usize = 32;
 /// The most objects that are appended at a time, and the most rows of a batch.
 const SLICE_OBJECTS_MAX: usize = 1024;
 const SLICE_ROWS_MAX: usize = RUN_ROWS_MAX;
@@ -103,7 +103,7 @@ impl SortState {
             PayloadLayout::Pages => SLICE_OBJECTS_MAX,
             PayloadLayout::Batches => SLICE_ROWS_MAX,
         };
-        let bytes_max = self.context.memory.bytes_max() / SLICE_SHARE;
+        let bytes_max = self.context.memory.bytes_max() / SLICE_DIVISOR;
         let key_bytes = self.context.encoder.width().unwrap_or(0);
         let sizes = &measured.sizes()[from..];
         let mut bytes = 0;
@@ -164,7 +164,7 @@ impl SortState {
     pub fn reserve_for_writers(&self, writers: usize) {
         let SpillReserve { reservation, page_bytes_max } = &mut *lock(&self.spill_reserve);
         let bytes = run_writer_bytes(*page_bytes_max, self.context.gather_bytes_max) * writers;
-        if bytes <= self.context.memory.bytes_max() / SPILL_SHARE {
+        if bytes <= self.context.memory.bytes_max() / SPILL_DIVISOR {
             // If the budget refuses, fewer threads write.
             let _ = reservation.try_grow(bytes.saturating_sub(reservation.bytes()));
         }

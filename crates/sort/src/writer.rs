@@ -11,9 +11,9 @@ use crate::memory::PayloadLayout;
 use crate::run::{BATCH_ROWS_BITS, InputBatch, RunBuilder};
 use crate::state::{OpenRun, RUN_ROWS_MAX, SortState, lock};
 
-/// A run in memory takes at most `1 / RUN_SHARE` of the budget, divided by the number of writers.
+/// A run in memory takes at most `1 / RUN_DIVISOR` of the budget, divided by the number of writers.
 /// When memory is short, one thread sorts what all others have not sorted yet, so this is little.
-const RUN_SHARE: usize = 8;
+const RUN_DIVISOR: usize = 8;
 
 /// Puts the rows of one thread into a sort.
 #[derive(Debug)]
@@ -130,7 +130,7 @@ impl Writer {
 
     fn close_if_large(&self, open: &mut Option<RunBuilder>) -> Result<()> {
         let writers = self.state.writers.load(Ordering::Relaxed).max(1);
-        let bytes_max = self.state.context.memory.bytes_max() / (RUN_SHARE * writers);
+        let bytes_max = self.state.context.memory.bytes_max() / (RUN_DIVISOR * writers);
         let is_large = |run: &RunBuilder| run.rows() >= RUN_ROWS_MAX || run.bytes() > bytes_max;
         if open.as_ref().is_some_and(is_large) { self.state.close(open) } else { Ok(()) }
     }

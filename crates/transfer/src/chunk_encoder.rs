@@ -26,11 +26,11 @@ impl ChunkEncoder {
         schema: Arc<Schema>,
         settings: Settings,
         chooser: Option<Arc<Chooser>>,
-        room: Option<Arc<DictionaryBudget>>,
+        dictionary_budget: Option<Arc<DictionaryBudget>>,
     ) -> Self {
         let encoder = Encoder::new(schema.clone(), settings.checksum.into());
-        let encoder = match room {
-            Some(room) => encoder.with_dictionaries(room),
+        let encoder = match dictionary_budget {
+            Some(dictionary_budget) => encoder.with_dictionaries(dictionary_budget),
             None => encoder,
         };
         let encoder = match settings.clock {
@@ -48,8 +48,8 @@ impl ChunkEncoder {
 
     /// An encoder for some of the columns, whose chunks are not sent.
     fn probe_encoder(&self, columns: Arc<Schema>) -> Encoder {
-        let room = Arc::new(DictionaryBudget::new(&self.settings.limits));
-        let encoder = Encoder::new(columns, Checksum::None).with_dictionaries(room);
+        let dictionary_budget = Arc::new(DictionaryBudget::new(&self.settings.limits));
+        let encoder = Encoder::new(columns, Checksum::None).with_dictionaries(dictionary_budget);
         match self.settings.clock {
             Some(clock) => encoder.timed_by(clock),
             None => encoder,

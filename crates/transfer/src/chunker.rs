@@ -15,8 +15,8 @@ use crate::dictionary::{JoinedDictionaries, push_pruned};
 /// The largest chunk of several rows, whatever the client accepts. A value takes at least a bit, so
 /// no count of values or bytes in a chunk exceeds [`COUNT_MAX`].
 const CHUNK_BYTES_MAX: u64 = COUNT_MAX as u64 / 8;
-/// The entries of a batch's dictionaries take at most a fraction `1 / DICTIONARY_PART` of a chunk.
-const DICTIONARY_PART: u64 = 4;
+/// The entries of a batch's dictionaries take at most a fraction `1 / DICTIONARY_DIVISOR` of a chunk.
+const DICTIONARY_DIVISOR: u64 = 4;
 
 /// What the client and the server agreed on for one stream.
 #[derive(Debug, Clone, Copy)]
@@ -58,7 +58,7 @@ pub struct Chunker {
     bytes_max: u64,
     settings: Settings,
     chooser: Option<Arc<Chooser>>,
-    room: Option<Arc<DictionaryBudget>>,
+    dictionary_budget: Option<Arc<DictionaryBudget>>,
     /// Rows that are in no chunk yet, and their sums.
     pending: VecDeque<Batch>,
     pending_rows: usize,
@@ -79,7 +79,7 @@ impl Chunker {
             bytes_max,
             settings,
             chooser: None,
-            room: None,
+            dictionary_budget: None,
             pending: VecDeque::new(),
             pending_rows: 0,
             pending_bytes: 0,
@@ -96,8 +96,8 @@ impl Chunker {
     /// Lets chunks use tables that outlive them, within a limit that all chunkers of the stream
     /// share.
     #[must_use]
-    pub fn keeping_tables(self, room: Arc<DictionaryBudget>) -> Self {
-        Self { room: Some(room), ..self }
+    pub fn with_dictionaries(self, dictionary_budget: Arc<DictionaryBudget>) -> Self {
+        Self { dictionary_budget: Some(dictionary_budget), ..self }
     }
 
     /// The most rows of the next chunk.
@@ -115,7 +115,7 @@ impl Chunker {
             self.schema.clone(),
             self.settings,
             self.chooser.clone(),
-            self.room.clone(),
+            self.dictionary_budget.clone(),
         )
     }
 
@@ -126,7 +126,7 @@ impl Chunker {
             let before = self.pending.len();
             push_pruned(
                 batch,
-                chunk_bytes_max.min(decoded_bytes_max) / DICTIONARY_PART,
+                chunk_bytes_max.min(decoded_bytes_max) / DICTIONARY_DIVISOR,
                 &mut self.pending,
             );
             for batch in self.pending.range(before..) {

@@ -161,8 +161,8 @@ fn chunks_encoded_in_parallel_leave_in_order() {
             clock: None,
         };
         // Each encoder has tables of its own, which arrive before the chunks that use them.
-        let room = Arc::new(DictionaryBudget::new(&settings.limits));
-        let chunker = Chunker::new(schema.clone(), settings).keeping_tables(room);
+        let dictionary_budget = Arc::new(DictionaryBudget::new(&settings.limits));
+        let chunker = Chunker::new(schema.clone(), settings).with_dictionaries(dictionary_budget);
         // The chunk of the last, small batch is encoded first, and must wait for its turn.
         let sizes = [50_000u64; 30].into_iter().chain([7]);
         let batches = sizes.clone().scan(0, |start, rows| {

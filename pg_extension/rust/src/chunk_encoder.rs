@@ -28,8 +28,8 @@ pub(crate) struct Encoded {
 impl ChunkEncoder {
     pub(crate) fn new(policy: Arc<EncodePolicy>, schema: Arc<Schema>, checksums: bool) -> Self {
         let encoder = Encoder::new(schema.clone(), checksums.into()).timed_by(thread_cpu_time);
-        let encoder = match &policy.room {
-            Some(room) => encoder.with_dictionaries(room.clone()),
+        let encoder = match &policy.dictionary_budget {
+            Some(dictionary_budget) => encoder.with_dictionaries(dictionary_budget.clone()),
             None => encoder,
         };
         Self { schema, encoder, policy }

@@ -58,7 +58,7 @@ pub(crate) struct EncodePolicy {
     pub(crate) plain_bytes_max: u64,
     /// The budget of tables that outlive chunks, where chunks are encoded. Each stream has its own
     /// and begins without tables.
-    pub(crate) room: Option<Arc<DictionaryBudget>>,
+    pub(crate) dictionary_budget: Option<Arc<DictionaryBudget>>,
     /// The limits of such tables.
     table_limits: Limits,
 }
@@ -87,7 +87,7 @@ impl EncodePolicy {
                 * 64)
                 .min(limits.decoded_bytes_max)
                 .min(plain_bytes_max(compression)),
-            room: is_encoded.then(|| Arc::new(DictionaryBudget::new(&table_limits))),
+            dictionary_budget: is_encoded.then(|| Arc::new(DictionaryBudget::new(&table_limits))),
             table_limits,
         }
     }
@@ -150,7 +150,7 @@ impl EncodePolicy {
     /// The most memory that the tables of all encoders take after this many plain bytes have been
     /// encoded: entries come from the rows.
     pub(crate) fn tables_bytes(&self, plain_bytes: u64) -> usize {
-        if self.room.is_none() {
+        if self.dictionary_budget.is_none() {
             return 0;
         }
         // At most TABLES_BYTES_MAX * TABLES_FACTOR.

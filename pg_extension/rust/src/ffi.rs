@@ -245,7 +245,7 @@ pub unsafe extern "C" fn dray_push_tuple(
 }
 
 /// Appends a row, or goes on with the row under construction: after [`dray_push_tuple`], after
-/// [`dray_push_sent`], or once its value has been detoasted. If this returns one of the other
+/// [`dray_push_serialized`], or once its value has been detoasted. If this returns one of the other
 /// `DRAY_NEEDS_…`, `*column` is the column whose value is needed.
 ///
 /// # Safety
@@ -300,7 +300,7 @@ pub unsafe extern "C" fn dray_push_row(
 /// - `bytes` is valid for reads of `len` bytes, which do not change during the call, or `len` is 0.
 /// - `error` is valid for writes. It need not be initialized.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn dray_push_sent(
+pub unsafe extern "C" fn dray_push_serialized(
     stream: *mut DrayStream,
     bytes: *const u8,
     len: usize,

@@ -5,7 +5,7 @@
 //!   C: receiver.c                           Rust: this crate
 //!   a row ──────────────── dray_push_row ──▶ row_assembler.rs ─▶ appender.rs (datum.rs reads)
 //!   a value only the server can read ◀────── NeedsDetoasting, NeedsSerialized
-//!   its bytes ──────────── dray_push_sent ─▶ row_assembler.rs ─▶ dray-pgtypes, dray-format
+//!   its bytes ──────────── dray_push_serialized ─▶ row_assembler.rs ─▶ dray-pgtypes, dray-format
 //!   a full chunk ───────── dray_next_chunk ▶ scheduler.rs ─▶ cutter.rs ─▶ chunk_encoder.rs
 //!   the parts of a frame ◀────────────────── stream.rs            (here or in workers.rs)
 //! ```

@@ -239,7 +239,7 @@ impl Report {
             let mut cells = vec![field.name().clone(), field.data_type().to_string()];
             if !self.planned_only {
                 cells.push(match &profile.encodings[..] {
-                    [] if profile.body_bytes > 0 => "raw".to_owned(),
+                    [] if profile.body_bytes > 0 => "plain".to_owned(),
                     encodings => encodings.join(", "),
                 });
                 cells.push(number::bytes(profile.body_bytes));

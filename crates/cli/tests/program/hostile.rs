@@ -304,8 +304,8 @@ fn unread(uri: &str) -> dray_client::Results<Connection> {
 }
 
 #[test]
-fn a_stop_does_not_wait_for_who_reads_nothing() {
-    let (_folder, mut server, uri) = serve_numbers(&["--stall-timeout-wanted", "0.5"]);
+fn a_stop_does_not_wait_for_clients_that_read_nothing() {
+    let (_folder, mut server, uri) = serve_numbers(&["--stall-timeout-contended", "0.5"]);
     let _unread = unread(&uri);
     server.signal("TERM");
     wait_until("the server ends", || server.child.try_wait().unwrap().is_some());
@@ -314,14 +314,15 @@ fn a_stop_does_not_wait_for_who_reads_nothing() {
 
 #[test]
 fn results_that_are_not_read_make_room_for_others() {
-    let more = ["--statements", "4", "--statements-per-host", "4", "--stall-timeout-wanted", "0.5"];
+    let more =
+        ["--statements", "4", "--statements-per-host", "4", "--stall-timeout-contended", "0.5"];
     let (_folder, _server, uri) = serve_numbers(&more);
     let _unread: Vec<_> = (0..4).map(|_| unread(&uri)).collect();
     answers(&mut connect(&uri));
 }
 
 #[test]
-fn who_waits_for_a_turn_is_answered() {
+fn a_statement_that_gets_no_slot_fails() {
     let more = ["--statements", "4", "--wait-timeout", "0.4"];
     let (_folder, _server, uri) = serve_numbers(&more);
     // Three quarters of the slots, the limit for one host.
@@ -335,7 +336,7 @@ fn who_waits_for_a_turn_is_answered() {
 }
 
 #[test]
-fn who_finds_no_place_is_told() {
+fn connections_beyond_the_limit_are_refused() {
     let (_folder, _server, uri) = serve_numbers(&["--connections", "2"]);
     let (mut first, _second) = (connect(&uri), connect(&uri));
     let error = Connection::connect(&uri, &ConnectOptions::default()).err().unwrap();

@@ -74,7 +74,7 @@ impl Source for Script {
         Ok(())
     }
 
-    fn next(&mut self, _: &mut Sink<'_>, cancel: CancelCheck<'_>) -> Result<Event> {
+    fn next(&mut self, _: &mut ReceiveContext<'_>, cancel: CancelCheck<'_>) -> Result<Event> {
         cancel();
         let event =
             self.events.pop_front().expect("nothing is asked of a source whose result has ended");
@@ -126,7 +126,7 @@ fn rows(numbers: std::ops::Range<i64>) -> RecordBatch {
 /// Rows of 8 bytes each.
 fn arrived(numbers: std::ops::Range<i64>) -> Result<Event> {
     let decoded_bytes = 8 * (numbers.end - numbers.start) as u64;
-    Ok(Event::Batch(Batch {
+    Ok(Event::Batch(ReceivedBatch {
         batch: rows(numbers),
         wire_bytes: decoded_bytes + 64,
         decoded_bytes,

@@ -15,7 +15,7 @@ use dray_wire::{ClientSession, Query, Secret, ServerEvent, Welcome};
 use self::transport::Transport;
 pub use self::uri::Uri;
 use super::frames::{DecoderCache, Frame, FrameEvents, read_frame};
-use super::{Event, Sink, Source, StopDeadline, cancelled};
+use super::{Event, ReceiveContext, Source, StopDeadline, cancelled};
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory::Arena;
 use crate::options::{ConnectOptions, PostgresOptions, QueryOptions};
@@ -256,7 +256,7 @@ impl Source for DraySource {
         self.send(&out, &mut || finish_message(cancel(), &mut deadline))
     }
 
-    fn next(&mut self, sink: &mut Sink<'_>, cancel: CancelCheck<'_>) -> Result<Event> {
+    fn next(&mut self, context: &mut ReceiveContext<'_>, cancel: CancelCheck<'_>) -> Result<Event> {
         let began = Instant::now();
         loop {
             self.await_frame(&mut || match cancel() {
@@ -266,12 +266,12 @@ impl Source for DraySource {
             // A cancel is sent between frames only, so this frame is read to its end.
             let mut deadline = None;
             let frame =
-                self.read_frame(sink.memory, &mut || finish_message(cancel(), &mut deadline))?;
+                self.read_frame(context.memory, &mut || finish_message(cancel(), &mut deadline))?;
             // The statement has failed, the connection has not.
             if let Frame::Message(ServerEvent::Error(error)) = frame {
                 return Err(error.into());
             }
-            let event = self.events.event(frame, began.elapsed(), &mut self.decoders, sink);
+            let event = self.events.event(frame, began.elapsed(), &mut self.decoders, context);
             if let Some(event) = event.inspect_err(|_| self.broken = true)? {
                 return Ok(event);
             }

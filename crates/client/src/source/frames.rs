@@ -10,7 +10,7 @@ use dray_format::arrow::{Decoder, StringLayout};
 use dray_format::{HEADER_BYTES, Header, Profile, Schema, Tables};
 use dray_wire::{ClientSession, FRAME_HEADER_BYTES, Kind, ServerEvent};
 
-use super::{Batch, Event, Sink, Start, out_of_turn};
+use super::{Event, ReceiveContext, ReceivedBatch, Start, out_of_turn};
 use crate::error::{Error, Result};
 use crate::memory::Arena;
 
@@ -103,14 +103,14 @@ impl FrameEvents {
         frame: Frame,
         receive: Duration,
         decoders: &mut DecoderCache,
-        sink: &mut Sink<'_>,
+        context: &mut ReceiveContext<'_>,
     ) -> Result<Option<Event>> {
         Ok(Some(match frame {
             Frame::Chunk(chunk) => {
                 let decoder = self.decoder.as_ref().ok_or_else(out_of_turn)?;
                 let arrived = Instant::now();
-                let batch = chunk.decode(decoder, sink.memory, Some(sink.profile))?;
-                Event::Batch(Batch {
+                let batch = chunk.decode(decoder, context.memory, Some(context.profile))?;
+                Event::Batch(ReceivedBatch {
                     batch,
                     wire_bytes: std::mem::take(&mut self.state_bytes) + chunk.header.chunk_bytes(),
                     decoded_bytes: chunk.header.decoded_bytes,
@@ -217,8 +217,8 @@ mod tests {
         let mut events = FrameEvents::new(StringLayout::default());
         let mut decoders = DecoderCache::default();
         let (mut memory, mut profile) = (Arena::default(), Profile::default());
-        let mut sink = Sink { memory: &mut memory, profile: &mut profile };
-        let mut event = |frame| events.event(frame, Duration::ZERO, &mut decoders, &mut sink);
+        let mut context = ReceiveContext { memory: &mut memory, profile: &mut profile };
+        let mut event = |frame| events.event(frame, Duration::ZERO, &mut decoders, &mut context);
         frames.into_iter().filter_map(|frame| event(frame).transpose()).collect()
     }
 

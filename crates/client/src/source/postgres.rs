@@ -36,7 +36,7 @@ use self::snapshot::Snapshot;
 use self::table::{Requested, Table};
 use self::worker::ScanJob;
 use super::frames::DecoderCache;
-use super::{Event, Sink, Source};
+use super::{Event, ReceiveContext, Source};
 use crate::error::{ErrorKind, Result};
 use crate::options::{ConnectOptions, ExtensionChoice, Partitions, QueryOptions};
 use crate::stats::TransferPath;
@@ -166,13 +166,13 @@ impl PostgresSource {
     fn next_serial(
         &mut self,
         mut scan: SerialScan,
-        sink: &mut Sink<'_>,
+        context: &mut ReceiveContext<'_>,
         cancel: CancelCheck<'_>,
     ) -> Result<Event> {
         let decoders = &mut self.decoders;
         let event = self
             .connection
-            .run(cancel, |connection, check| scan.next(connection, decoders, sink, check))?;
+            .run(cancel, |connection, check| scan.next(connection, decoders, context, check))?;
         match event {
             Event::Finished { .. } => {
                 if let Some(rows) = scan.rows() {
@@ -188,10 +188,10 @@ impl PostgresSource {
     fn next_partitioned(
         &mut self,
         mut scan: Box<PartitionedScan>,
-        sink: &mut Sink<'_>,
+        context: &mut ReceiveContext<'_>,
         cancel: CancelCheck<'_>,
     ) -> Result<Event> {
-        let event = scan.next(sink, cancel);
+        let event = scan.next(context, cancel);
         match &event {
             Ok(Event::Finished { .. }) => {
                 if let Some(Path { connections: Connections::Several { failures, .. }, .. }) =
@@ -327,11 +327,11 @@ impl Source for PostgresSource {
         }
     }
 
-    fn next(&mut self, sink: &mut Sink<'_>, cancel: CancelCheck<'_>) -> Result<Event> {
+    fn next(&mut self, context: &mut ReceiveContext<'_>, cancel: CancelCheck<'_>) -> Result<Event> {
         match std::mem::replace(&mut self.scan, Scan::None) {
             Scan::None => Ok(Event::Finished { server: None }),
-            Scan::Serial(scan) => self.next_serial(scan, sink, cancel),
-            Scan::Partitioned(scan) => self.next_partitioned(scan, sink, cancel),
+            Scan::Serial(scan) => self.next_serial(scan, context, cancel),
+            Scan::Partitioned(scan) => self.next_partitioned(scan, context, cancel),
         }
     }
 

@@ -14,7 +14,7 @@ use crate::word::Word;
 /// The most entries of a dictionary: an index has two bytes here.
 const DICTIONARY_COUNT_MAX: usize = (1 << 16) - 1;
 /// A dictionary pays only with at least this many values per entry.
-const DICTIONARY_SHARE: usize = 4;
+const DICTIONARY_DIVISOR: usize = 4;
 /// After this many values the search is given up if nearly all of them (7 of 8) were new.
 const DICTIONARY_SAMPLE: usize = 4096;
 /// Fewer strings are searched without a look at a sample.
@@ -127,7 +127,7 @@ fn entries_that_pay(n: usize, width: usize, bytes_max: usize) -> usize {
         .filter_map(of_bits)
         .max()
         .unwrap_or(0)
-        .min(n / DICTIONARY_SHARE)
+        .min(n / DICTIONARY_DIVISOR)
         .min(DICTIONARY_COUNT_MAX)
 }
 
@@ -281,7 +281,7 @@ impl<'a> Searched<'a> {
         hashes.sort_unstable();
         let entry_bytes = self.data.len() / n + 1;
         distinct(&hashes)
-            .filter(|distinct| *distinct <= n / DICTIONARY_SHARE)
+            .filter(|distinct| *distinct <= n / DICTIONARY_DIVISOR)
             .and_then(|distinct| dictionary_bytes(n, distinct, entry_bytes))
             .is_some_and(|bytes| bytes < bytes_max / 8 * 7)
     }
@@ -304,7 +304,7 @@ impl<'a> Searched<'a> {
                 indexes: found.indexes,
             });
         }
-        let count_max = (n / DICTIONARY_SHARE + known.count).clamp(1, DICTIONARY_COUNT_MAX);
+        let count_max = (n / DICTIONARY_DIVISOR + known.count).clamp(1, DICTIONARY_COUNT_MAX);
         let found = match self.longest {
             ..=7 => distinct_short::<1>(self, count_max, bytes_max),
             8..=15 => distinct_short::<2>(self, count_max, bytes_max),

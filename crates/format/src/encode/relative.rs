@@ -29,7 +29,7 @@ struct Base {
 pub(crate) struct Bases(VecDeque<Base>);
 
 /// A base whose differences are likely small.
-pub(super) struct Near<'a> {
+pub(super) struct Nearest<'a> {
     base: &'a Base,
     /// The likely bytes of the differences.
     pub(super) bytes: usize,
@@ -66,17 +66,17 @@ impl Bases {
     }
 
     /// The base with the likely smallest differences, judged by a sample.
-    pub(super) fn nearest(&self, values: &FixedValues) -> Option<Near<'_>> {
+    pub(super) fn nearest(&self, values: &FixedValues) -> Option<Nearest<'_>> {
         let likely = self.like(values).filter_map(|base| {
             let bytes =
                 for_word!(values.width, [u16 u32 u64], likely_bytes, (values, base), else None)?;
-            Some(Near { base, bytes })
+            Some(Nearest { base, bytes })
         });
         likely.min_by_key(|near| near.bytes)
     }
 }
 
-impl Near<'_> {
+impl Nearest<'_> {
     /// The field of the base.
     pub(super) fn field(&self) -> u32 {
         self.base.field

@@ -270,8 +270,8 @@ fn distances<T: Word>(values: &FixedValues, frame: Frame) -> Vec<[u8; 2]> {
     T::slice(&values.bytes).iter().map(distance).collect()
 }
 
-/// The values packed as distances from `reference`; with `MOST`, 0 for exceptions.
-fn packed<const MOST: bool>(
+/// The values packed as distances from `reference`; with `PATCHED`, 0 for exceptions.
+fn packed<const PATCHED: bool>(
     values: &FixedValues,
     reference: u64,
     bits: u32,
@@ -282,7 +282,7 @@ fn packed<const MOST: bool>(
         values.width,
         [u8 u16 u32 u64],
         pack_word,
-        (values, reference, bits, MOST, &mut out),
+        (values, reference, bits, PATCHED, &mut out),
         else {}
     );
     Bytes::from(out)

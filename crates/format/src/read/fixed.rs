@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::checks::check_indexes;
 use super::{Destination, Reader};
-use crate::bitpack::{self, Near};
+use crate::bitpack::{self, NarrowReference};
 use crate::column::{u32_at, u32s};
 use crate::error::{Result, refuse};
 use crate::output::{Appender, Flat, OutputBuffer};
@@ -233,8 +233,8 @@ fn unpack_128(
     reference: u128,
     out: &mut Appender<'_, [u8; 16]>,
 ) {
-    match Near::new(reference.cast_signed(), bits) {
-        Some(near) => bitpack::unpack(packed, n, bits, near, out),
+    match NarrowReference::new(reference.cast_signed(), bits) {
+        Some(narrow) => bitpack::unpack(packed, n, bits, narrow, out),
         None => bitpack::unpack(packed, n, bits, reference, out),
     }
 }

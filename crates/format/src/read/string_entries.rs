@@ -17,7 +17,7 @@ const FEW: usize = 8;
 const STEP: usize = 64;
 
 /// The entries of a dictionary of strings.
-pub(super) struct Entries<'a> {
+pub(super) struct StringEntries<'a> {
     data: &'a [u8],
     /// Start and length of each entry.
     spans: Vec<(u32, u32)>,
@@ -26,7 +26,7 @@ pub(super) struct Entries<'a> {
     even: bool,
 }
 
-impl<'a> Entries<'a> {
+impl<'a> StringEntries<'a> {
     /// The entries with these offsets, which have been checked.
     pub(super) fn new(offsets: &[u8], data: &'a [u8]) -> Result<Self> {
         let mut spans = reserved(offsets.len() / 4)?;
@@ -214,7 +214,7 @@ mod tests {
                 picked.iter().flat_map(|index| (*index as u32).to_le_bytes()).collect();
             let expected: Vec<u8> = picked.iter().flat_map(|index| texts[*index].clone()).collect();
             for found in at_each_level(|| {
-                let entries = Entries::new(&offsets, &data)?;
+                let entries = StringEntries::new(&offsets, &data)?;
                 let total = entries.total(&indexes);
                 let (mut offsets, mut data) =
                     (OutputBuffer::new(None, indexes.len() + 4)?, OutputBuffer::new(None, total)?);

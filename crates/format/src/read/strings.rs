@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::checks::{check_indexes, check_offsets};
 use super::fixed::Codes;
-use super::string_entries::{Entries, even_offsets};
+use super::string_entries::{StringEntries, even_offsets};
 use super::{Destination, Reader};
 use crate::column::{Values, u32s};
 use crate::error::{Result, refuse};
@@ -72,7 +72,7 @@ impl Reader<'_, '_> {
     ) -> Result<Values> {
         let indexes = self.fixed(n, 4, Codes::PARTS, Destination::Scratch)?;
         check_indexes(&indexes, entry_offsets.len() / 4 - 1)?;
-        let entries = Entries::new(entry_offsets, entries)?;
+        let entries = StringEntries::new(entry_offsets, entries)?;
         let total = entries.total(&indexes);
         self.check_string_bytes(total)?;
         self.charge(total, 1)?;

@@ -27,11 +27,11 @@ pub struct Tables {
 struct Table {
     /// The bytes that the table decodes to.
     bytes: u64,
-    entries: Entries,
+    entries: TableEntries,
 }
 
 #[derive(Debug, Clone)]
-enum Entries {
+enum TableEntries {
     Symbols { lengths: Bytes, symbols: Bytes },
     Fixed { width: usize, values: Vec<u8> },
     Strings { utf8: bool, offsets: Vec<u8>, data: Vec<u8> },
@@ -91,7 +91,7 @@ impl Tables {
             0 => {
                 let (lengths, symbols) = reader.symbol_table()?;
                 reader.charge(lengths.len() + symbols.len(), 1)?;
-                self.insert(number, Entries::Symbols { lengths, symbols });
+                self.insert(number, TableEntries::Symbols { lengths, symbols });
             }
             code @ 1..=3 => {
                 let first = reader.descriptors.u32("first")? as usize;
@@ -102,8 +102,8 @@ impl Tables {
                     self.insert(
                         number,
                         match width {
-                            Some(width) => Entries::Fixed { width, values: Vec::new() },
-                            None => Entries::Strings {
+                            Some(width) => TableEntries::Fixed { width, values: Vec::new() },
+                            None => TableEntries::Strings {
                                 utf8: code == 2,
                                 offsets: vec![0; 4],
                                 data: Vec::new(),
@@ -135,7 +135,7 @@ impl Tables {
     }
 
     /// Begins a table, and drops the one that had its number.
-    fn insert(&mut self, number: u32, entries: Entries) {
+    fn insert(&mut self, number: u32, entries: TableEntries) {
         let replaced = self.tables.insert(number, Arc::new(Table { bytes: 0, entries }));
         self.bytes -= replaced.map_or(0, |table| table.bytes);
     }
@@ -180,14 +180,14 @@ impl Tables {
         Ok(())
     }
 
-    fn entries(&self, number: u32) -> Option<&Entries> {
+    fn entries(&self, number: u32) -> Option<&TableEntries> {
         self.tables.get(&number).map(|table| &table.entries)
     }
 
     /// The entries of a table of values of `width` bytes. There is at least one.
     pub(super) fn fixed(&self, number: u32, width: usize) -> Result<&[u8]> {
         match self.entries(number) {
-            Some(Entries::Fixed { width: found, values }) if *found == width => Ok(values),
+            Some(TableEntries::Fixed { width: found, values }) if *found == width => Ok(values),
             _ => refuse!(State, "no table {number} of values of {width} bytes"),
         }
     }
@@ -195,7 +195,7 @@ impl Tables {
     /// The offsets and the data of a table of strings. There is at least one string.
     pub(super) fn strings(&self, number: u32, utf8: bool) -> Result<(&[u8], &[u8])> {
         match self.entries(number) {
-            Some(Entries::Strings { utf8: found, offsets, data }) if *found == utf8 => {
+            Some(TableEntries::Strings { utf8: found, offsets, data }) if *found == utf8 => {
                 Ok((offsets, data))
             }
             _ => refuse!(State, "no table {number} of strings of this type"),
@@ -205,13 +205,13 @@ impl Tables {
     /// The lengths and the bytes of a table of symbols.
     pub(super) fn symbols(&self, number: u32) -> Result<(&[u8], &[u8])> {
         match self.entries(number) {
-            Some(Entries::Symbols { lengths, symbols }) => Ok((lengths, symbols)),
+            Some(TableEntries::Symbols { lengths, symbols }) => Ok((lengths, symbols)),
             _ => refuse!(State, "no table {number} of symbols"),
         }
     }
 }
 
-impl Entries {
+impl TableEntries {
     /// Appends `count` entries. There must be `first` entries already.
     fn append(
         &mut self,

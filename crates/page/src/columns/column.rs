@@ -10,7 +10,7 @@ use super::key::put_key;
 use super::lists::Lists;
 use crate::error::{Error, ErrorKind, Result, refuse};
 use crate::layout::{INLINE_BYTES_MAX, Kind, Place, Record};
-use crate::object::Spot;
+use crate::object::RecordRef;
 
 /// Builds one column.
 #[derive(Debug)]
@@ -160,80 +160,82 @@ impl ColumnBuilder {
         }
     }
 
-    /// Appends a field of the records at `spots`.
+    /// Appends a field of the records at `records`.
     pub(super) fn fields(
         &mut self,
         record: &Record,
         place: &Place,
-        spots: &[Spot<'_>],
+        records: &[RecordRef<'_>],
         budget: &mut Budget,
     ) -> Result<()> {
         let present = if place.nullable { Present::ByBit } else { Present::All };
-        self.values(record, place, spots, present, budget)
+        self.values(record, place, records, present, budget)
     }
 
-    /// Appends the values at `spots`; `present` tells which ones are present.
+    /// Appends the values at `records`; `present` tells which ones are present.
     pub(super) fn values(
         &mut self,
         record: &Record,
         place: &Place,
-        spots: &[Spot<'_>],
+        records: &[RecordRef<'_>],
         present: Present<'_>,
         budget: &mut Budget,
     ) -> Result<()> {
         let is_present = |i: usize| match present {
             Present::All => true,
-            Present::ByBit => spots.get(i).is_some_and(|spot| spot.has(record, place)),
+            Present::ByBit => {
+                records.get(i).is_some_and(|record_ref| record_ref.has(record, place))
+            }
             Present::Listed(listed) => listed.get(i).is_some_and(|present| *present),
         };
-        self.count(spots.len())?;
-        self.mark(spots.len(), is_present, budget)?;
+        self.count(records.len())?;
+        self.mark(records.len(), is_present, budget)?;
         let at = place.at;
         match (&mut self.slots, &place.kind) {
             (Slots::Boolean(bits), _) => {
-                budget.take(spots.len(), 1)?;
-                spots.iter().for_each(|spot| bits.push(spot.load::<1>(at) == [1]));
+                budget.take(records.len(), 1)?;
+                records.iter().for_each(|record_ref| bits.push(record_ref.load::<1>(at) == [1]));
             }
             (Slots::Fixed { width, bytes }, _) => {
-                budget.take(spots.len(), *width)?;
+                budget.take(records.len(), *width)?;
                 match *width {
-                    1 => fixed::<1>(bytes, at, spots),
-                    2 => fixed::<2>(bytes, at, spots),
-                    4 => fixed::<4>(bytes, at, spots),
-                    8 => fixed::<8>(bytes, at, spots),
-                    16 => fixed::<16>(bytes, at, spots),
-                    32 => fixed::<32>(bytes, at, spots),
-                    width => spots.iter().for_each(|spot| {
-                        let from = spot.at + at;
+                    1 => fixed::<1>(bytes, at, records),
+                    2 => fixed::<2>(bytes, at, records),
+                    4 => fixed::<4>(bytes, at, records),
+                    8 => fixed::<8>(bytes, at, records),
+                    16 => fixed::<16>(bytes, at, records),
+                    32 => fixed::<32>(bytes, at, records),
+                    width => records.iter().for_each(|record_ref| {
+                        let from = record_ref.at + at;
                         bytes.extend_from_slice(
-                            spot.extent.get(from..from + width).unwrap_or_default(),
+                            record_ref.extent.get(from..from + width).unwrap_or_default(),
                         );
                     }),
                 }
             }
-            (Slots::Bytes { offsets, data }, _) => strings(offsets, data, at, spots, budget)?,
+            (Slots::Bytes { offsets, data }, _) => strings(offsets, data, at, records, budget)?,
             (Slots::List { offsets, child }, Kind::List(items)) => {
-                budget.take(spots.len(), size_of::<u32>())?;
+                budget.take(records.len(), size_of::<u32>())?;
                 let mut lists = Lists::new(items, child);
-                for spot in spots {
-                    let (from, count) = spot.list(at);
-                    lists.append(*spot, from, count, budget)?;
+                for record_ref in records {
+                    let (from, count) = record_ref.list(at);
+                    lists.append(*record_ref, from, count, budget)?;
                     offsets.push(offset(lists.child_rows())?);
                 }
                 lists.flush(budget)?;
             }
             (Slots::FixedList { size, child }, Kind::FixedList { items, .. }) => {
                 let mut zeros = Vec::new();
-                if spots.iter().any(|spot| spot.list(at).1 != *size) {
+                if records.iter().any(|record_ref| record_ref.list(at).1 != *size) {
                     budget.take(1, items.record.stride)?;
                     zeros.resize(items.record.stride, 0);
                 }
-                let missing = Spot { extent: &zeros, at: 0 };
+                let missing = RecordRef { extent: &zeros, at: 0 };
                 let mut lists = Lists::new(items, child);
-                for spot in spots {
-                    match spot.list(at) {
+                for record_ref in records {
+                    match record_ref.list(at) {
                         (from, count) if count == *size => {
-                            lists.append(*spot, from, count, budget)?
+                            lists.append(*record_ref, from, count, budget)?
                         }
                         _ => lists.append_missing(missing, *size, budget)?,
                     }
@@ -242,19 +244,19 @@ impl ColumnBuilder {
             }
             (Slots::Struct(children), Kind::Struct(places)) => {
                 for (child, place) in children.iter_mut().zip(places) {
-                    child.fields(record, place, spots, budget)?;
+                    child.fields(record, place, records, budget)?;
                 }
             }
             (Slots::Dictionary { width, count_max, indexes, known, entries }, kind) => {
-                budget.take(spots.len(), *width)?;
+                budget.take(records.len(), *width)?;
                 let mut key = Vec::new();
-                for (i, spot) in spots.iter().enumerate() {
+                for (i, record_ref) in records.iter().enumerate() {
                     let mut index = 0;
                     if matches!(kind, Kind::Null) {
                         entries.rows = 1;
                     } else if is_present(i) {
                         key.clear();
-                        put_key(record, place, *spot, &mut key);
+                        put_key(record, place, *record_ref, &mut key);
                         index = match known.get(&key) {
                             Some(index) => *index,
                             None => {
@@ -268,7 +270,13 @@ impl ColumnBuilder {
                                 }
                                 // Besides the entry, its key takes memory.
                                 budget.take(1, key.len() + size_of::<(Vec<u8>, u64)>())?;
-                                entries.values(record, place, &[*spot], Present::All, budget)?;
+                                entries.values(
+                                    record,
+                                    place,
+                                    &[*record_ref],
+                                    Present::All,
+                                    budget,
+                                )?;
                                 known.insert(key.clone(), index);
                                 index
                             }
@@ -363,36 +371,36 @@ impl ColumnBuilder {
 }
 
 #[inline]
-fn fixed<const N: usize>(bytes: &mut Vec<u8>, at: usize, spots: &[Spot<'_>]) {
+fn fixed<const N: usize>(bytes: &mut Vec<u8>, at: usize, records: &[RecordRef<'_>]) {
     let before = bytes.len();
-    bytes.resize(before + N * spots.len(), 0);
+    bytes.resize(before + N * records.len(), 0);
     let slots = bytes.get_mut(before..).unwrap_or_default().as_chunks_mut::<N>().0;
-    slots.iter_mut().zip(spots).for_each(|(slot, spot)| *slot = spot.load(at));
+    slots.iter_mut().zip(records).for_each(|(slot, record_ref)| *slot = record_ref.load(at));
 }
 
 fn strings(
     offsets: &mut Vec<[u8; 4]>,
     data: &mut Vec<u8>,
     at: usize,
-    spots: &[Spot<'_>],
+    records: &[RecordRef<'_>],
     budget: &mut Budget,
 ) -> Result<()> {
-    let length_of = |spot: &Spot<'_>| u32::from_le_bytes(spot.load(at)) as usize;
-    let total: usize = spots.iter().map(length_of).sum();
-    budget.take(spots.len(), size_of::<u32>())?;
+    let length_of = |record_ref: &RecordRef<'_>| u32::from_le_bytes(record_ref.load(at)) as usize;
+    let total: usize = records.iter().map(length_of).sum();
+    budget.take(records.len(), size_of::<u32>())?;
     budget.take(1, total)?;
     let mut end = data.len();
     offset(end + total)?;
     // A short string is copied with all twelve bytes of its place; the next one overwrites the
     // excess.
     data.resize(end + total + INLINE_BYTES_MAX, 0);
-    for spot in spots {
-        let length = length_of(spot);
+    for record_ref in records {
+        let length = length_of(record_ref);
         if length <= INLINE_BYTES_MAX {
             data[end..end + INLINE_BYTES_MAX]
-                .copy_from_slice(&spot.load::<INLINE_BYTES_MAX>(at + size_of::<u32>()));
+                .copy_from_slice(&record_ref.load::<INLINE_BYTES_MAX>(at + size_of::<u32>()));
         } else {
-            let bytes = spot.bytes(at);
+            let bytes = record_ref.bytes(at);
             if bytes.len() != length {
                 refuse!(Internal, "a string of {length} bytes is not in its object");
             }

@@ -5,29 +5,29 @@ use super::budget::Budget;
 use super::column::{ColumnBuilder, Present};
 use crate::error::Result;
 use crate::layout::Items;
-use crate::object::Spot;
+use crate::object::RecordRef;
 
 /// Collects the items of lists in blocks for the child column.
 pub(super) struct Lists<'l, 'a> {
     items: &'l Items,
     child: &'l mut ColumnBuilder,
-    spots: Vec<Spot<'a>>,
+    records: Vec<RecordRef<'a>>,
     present: Vec<bool>,
 }
 
 impl<'l, 'a> Lists<'l, 'a> {
     pub(super) fn new(items: &'l Items, child: &'l mut ColumnBuilder) -> Self {
-        Self { items, child, spots: Vec::new(), present: Vec::new() }
+        Self { items, child, records: Vec::new(), present: Vec::new() }
     }
 
     /// The rows of the child, including those that are collected.
     pub(super) fn child_rows(&self) -> usize {
-        self.child.rows + self.spots.len()
+        self.child.rows + self.records.len()
     }
 
     pub(super) fn append(
         &mut self,
-        list: Spot<'a>,
+        list: RecordRef<'a>,
         from: usize,
         count: usize,
         budget: &mut Budget,
@@ -36,8 +36,8 @@ impl<'l, 'a> Lists<'l, 'a> {
             return self.child.weightless(count, budget);
         }
         for i in 0..count {
-            let (spot, present) = list.item(self.items, from, count, i);
-            self.push(spot, present, budget)?;
+            let (record_ref, present) = list.item(self.items, from, count, i);
+            self.push(record_ref, present, budget)?;
         }
         Ok(())
     }
@@ -46,7 +46,7 @@ impl<'l, 'a> Lists<'l, 'a> {
     /// nullable.
     pub(super) fn append_missing(
         &mut self,
-        zeros: Spot<'a>,
+        zeros: RecordRef<'a>,
         count: usize,
         budget: &mut Budget,
     ) -> Result<()> {
@@ -57,19 +57,24 @@ impl<'l, 'a> Lists<'l, 'a> {
     }
 
     #[inline]
-    fn push(&mut self, spot: Spot<'a>, present: bool, budget: &mut Budget) -> Result<()> {
-        self.spots.push(spot);
+    fn push(
+        &mut self,
+        record_ref: RecordRef<'a>,
+        present: bool,
+        budget: &mut Budget,
+    ) -> Result<()> {
+        self.records.push(record_ref);
         self.present.push(present);
-        if self.spots.len() < BLOCK { Ok(()) } else { self.flush(budget) }
+        if self.records.len() < BLOCK { Ok(()) } else { self.flush(budget) }
     }
 
     pub(super) fn flush(&mut self, budget: &mut Budget) -> Result<()> {
         if let Some(place) = self.items.record.fields.first() {
             let present =
                 if self.items.nullable { Present::Listed(&self.present) } else { Present::All };
-            self.child.values(&self.items.record, place, &self.spots, present, budget)?;
+            self.child.values(&self.items.record, place, &self.records, present, budget)?;
         }
-        self.spots.clear();
+        self.records.clear();
         self.present.clear();
         Ok(())
     }

@@ -120,9 +120,7 @@ impl<'a> Keywords<'a> {
         // After a password, the word may be part of it.
         let is_word = key.chars().all(|c| c.is_ascii_lowercase() || c == '_');
         let what = match !is_word || self.given.iter().any(|(key, _)| key.contains("password")) {
-            true => {
-                "the connection string has a word in the place of a keyword that is none".to_owned()
-            }
+            true => "the connection string has an unknown keyword".to_owned(),
             false => format!("{key:?} is not a keyword of connection strings"),
         };
         let hint = "they are libpq's: host, port, dbname, user, sslmode, …; quote values with \

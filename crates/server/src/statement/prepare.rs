@@ -35,7 +35,7 @@ pub(super) async fn acquire_slot(connection: &mut Connection) -> Result<Statemen
             slot = tokio::time::timeout(timeout, shared.slots.statement(&peer)) => {
                 slot.map_err(|_| {
                     let what = format!(
-                        "the statement waited {timeout:?} for its turn: {} statements run at a \
+                        "the statement waited {timeout:?} for a slot: {} statements run at a \
                          time, {} from one host",
                         limits.total, limits.per_peer
                     );

@@ -38,9 +38,10 @@ pub(super) async fn start_producers(
     let runs_inline = streams.len() == 1 && plan.is_small();
     // With fewer streams than threads, each stream encodes several chunks in parallel.
     let chunks_in_parallel = (plan.threads() / streams.len().max(1)).max(1);
-    let room = Arc::new(DictionaryBudget::new(&settings.limits));
+    let dictionary_budget = Arc::new(DictionaryBudget::new(&settings.limits));
     for stream in streams {
-        let mut chunker = Chunker::new(plan.schema.clone(), settings).keeping_tables(room.clone());
+        let mut chunker = Chunker::new(plan.schema.clone(), settings)
+            .with_dictionaries(dictionary_budget.clone());
         if let Some(chooser) = &chooser {
             chunker = chunker.with_chooser(chooser.clone());
         }

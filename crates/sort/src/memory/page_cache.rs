@@ -6,14 +6,14 @@ use dray_page::PagePool;
 
 use super::budget::{MemoryBudget, Reservation};
 
-/// Pages share slabs of at most this many bytes, and at most `1 / SLAB_SHARE` of the budget.
+/// Pages share slabs of at most this many bytes, and at most `1 / SLAB_DIVISOR` of the budget.
 /// Allocators put a header before a slab and divide memory into powers of two, so the size is not
 /// one: slabs of 8 MiB made a sort in 1 GiB take 40 MiB more resident memory.
 const SLAB_BYTES_MAX: usize = 31 * (256 << 10);
-const SLAB_SHARE: usize = 64;
-/// An allocator takes about `1 / ALLOCATOR_SHARE` of the budget on top of what is allocated. This
+const SLAB_DIVISOR: usize = 64;
+/// An allocator takes about `1 / ALLOCATOR_DIVISOR` of the budget on top of what is allocated. This
 /// is reserved, unless the budget is so small that it does not matter.
-const ALLOCATOR_SHARE: usize = 24;
+const ALLOCATOR_DIVISOR: usize = 24;
 const ALLOCATOR_BYTES_MIN: usize = 1 << 20;
 
 /// The pages of a sort. The memory of a page in use is reserved by its user, that of a free page
@@ -28,8 +28,8 @@ pub(crate) struct PageCache {
 
 impl PageCache {
     pub fn new(memory: &Arc<dyn MemoryBudget>, page_bytes: usize) -> Self {
-        let slab_bytes = (memory.bytes_max() / SLAB_SHARE).min(SLAB_BYTES_MAX);
-        let slack = Some(memory.bytes_max() / ALLOCATOR_SHARE)
+        let slab_bytes = (memory.bytes_max() / SLAB_DIVISOR).min(SLAB_BYTES_MAX);
+        let slack = Some(memory.bytes_max() / ALLOCATOR_DIVISOR)
             .filter(|bytes| *bytes >= ALLOCATOR_BYTES_MIN);
         Self {
             pool: PagePool::new(page_bytes, slab_bytes),

@@ -23,7 +23,7 @@ const COLUMN_BYTES: usize = 2 * size_of::<Column>() + 192;
 
 /// If at most one row in this many survives duplicate removal and the limit, the survivors are
 /// copied, so that the memory of all others becomes free.
-const COPY_SHARE: usize = 4;
+const COPY_DIVISOR: usize = 4;
 
 /// A batch that a sort takes.
 pub(crate) struct InputBatch<'a> {
@@ -277,7 +277,7 @@ impl RunBuilder {
         }
         entries.truncate(usize::try_from(selection.limit).unwrap_or(usize::MAX));
         entries.shrink_to_fit();
-        let is_small = entries.len() <= self.rows / COPY_SHARE && self.blocks.len() > 1;
+        let is_small = entries.len() <= self.rows / COPY_DIVISOR && self.blocks.len() > 1;
         let copy = Self::new(&self.context, self.layout)?;
         let run = self.sorted(entries);
         if is_small { copy.copy(run) } else { Ok(run) }

@@ -14,7 +14,7 @@ use crate::options::SpillCompression;
 /// Averages are over about this many of the latest bytes.
 const WINDOW_BYTES: f64 = (4 << 20) as f64;
 /// While compression does not pay, one byte in this many is compressed as a trial.
-const TRIAL_SHARE: usize = 64;
+const TRIAL_DIVISOR: usize = 64;
 /// The least ratio of time saved to time spent at which compression goes on. It is below 1, because
 /// compression relieves the disk that its benefit is measured on, and what is written slowly is
 /// read slowly again.
@@ -84,7 +84,7 @@ impl CompressionPolicy {
                 if !measured.is_compressing {
                     measured.untried_bytes += bytes;
                 }
-                measured.is_compressing || measured.untried_bytes / TRIAL_SHARE >= bytes
+                measured.is_compressing || measured.untried_bytes / TRIAL_DIVISOR >= bytes
             }
         }
     }

@@ -85,7 +85,7 @@ unsafe extern "C" {
         column: *mut u32,
         error: *mut DrayError,
     ) -> i32;
-    fn dray_push_sent(stream: *mut u8, bytes: *const u8, len: usize, error: *mut DrayError) -> i32;
+    fn dray_push_serialized(stream: *mut u8, bytes: *const u8, len: usize, error: *mut DrayError) -> i32;
     fn dray_start(
         stream: *mut u8,
         parts: *mut *const DrayPart,
@@ -284,7 +284,7 @@ impl Opened {
     pub(crate) fn push_sent(&mut self, bytes: &[u8], fail_after: usize) -> Result<(), Failed> {
         // SAFETY: the stream is open, and the bytes are there.
         call(fail_after, |error| unsafe {
-            dray_push_sent(self.0, bytes.as_ptr(), bytes.len(), error)
+            dray_push_serialized(self.0, bytes.as_ptr(), bytes.len(), error)
         })
         .map(|_| ())
     }

@@ -122,7 +122,7 @@ fn parse_options(text: &str) -> Result<Vec<(String, String)>> {
     let pairs = pairs.map(|pair| match pair.split_once('=') {
         Some((key, value)) if OPTIONS.contains(&key) => Ok((key.to_owned(), decode(value, key)?)),
         Some(_) => {
-            let what = "the uri has an option that is not known";
+            let what = "the uri has an unknown option";
             Err(Error::usage(what).with_hint(format!(
                 "known are {}; write ? within a token as %3F",
                 OPTIONS.join(", ")

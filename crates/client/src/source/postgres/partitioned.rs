@@ -20,7 +20,7 @@ use arrow::datatypes::SchemaRef;
 use dray_format::Profile;
 use dray_wire::Finished;
 
-use super::super::{Batch, Event, STOP_TIMEOUT, Sink, Start, cancelled};
+use super::super::{Event, ReceiveContext, ReceivedBatch, STOP_TIMEOUT, Start, cancelled};
 use super::snapshot::Snapshot;
 use super::worker::{ScanJob, Shared, WorkerEvent, lock};
 use crate::error::{Error, ErrorKind, Result};
@@ -81,7 +81,7 @@ impl PartitionedScan {
         for i in 0..workers {
             let shared = shared.clone();
             let thread = std::thread::Builder::new()
-                .name(format!("dray-part-{i}"))
+                .name(format!("dray-scan-{i}"))
                 .spawn(move || shared.run_worker());
             if let Err(cause) = thread {
                 scan.shared.alive.fetch_sub(workers - i, Ordering::SeqCst);
@@ -136,8 +136,12 @@ impl PartitionedScan {
     ///
     /// # Errors
     /// When a range fails, is lost with its worker, or the statement is cancelled.
-    pub(super) fn next(&mut self, sink: &mut Sink<'_>, cancel: CancelCheck<'_>) -> Result<Event> {
-        let block_bytes = sink.memory.block_bytes() / self.shared.job.workers.max(1);
+    pub(super) fn next(
+        &mut self,
+        context: &mut ReceiveContext<'_>,
+        cancel: CancelCheck<'_>,
+    ) -> Result<Event> {
+        let block_bytes = context.memory.block_bytes() / self.shared.job.workers.max(1);
         self.shared.block_bytes.store(block_bytes, Ordering::Relaxed);
         if let Some(start) = self.start.take() {
             return Ok(Event::Started(start));
@@ -153,7 +157,7 @@ impl PartitionedScan {
                     ));
                 }
                 Some(WorkerEvent::Batch { batch, wire_bytes, decoded_bytes, decode }) => {
-                    return Ok(Event::Batch(Batch {
+                    return Ok(Event::Batch(ReceivedBatch {
                         batch,
                         wire_bytes,
                         decoded_bytes,
@@ -170,7 +174,7 @@ impl PartitionedScan {
                         Some(sum) => finished.map(|range| add(sum, &range)),
                         None => finished,
                     };
-                    merge(sink.profile, profile);
+                    merge(context.profile, profile);
                 }
                 Some(WorkerEvent::Failed(error)) => return Err(error),
                 None if self.ranges_left > 0 => return Err(self.lost()),

@@ -104,7 +104,10 @@ impl fmt::Display for Reason {
             Self::PolicyUnstable(why) => return write!(f, "{POLICY}: {why}"),
             Self::ServerRefused(error) => error,
             Self::NoOtherConnection(error) => {
-                return write!(f, "another connection can't be had or can't see the same: {error}");
+                return write!(
+                    f,
+                    "another connection can't be opened or can't see the same rows: {error}"
+                );
             }
         })
     }

@@ -9,7 +9,7 @@ use dray_postgres::{CancelCheck as SocketCheck, CopyBytes, CopyStart, Options as
 use dray_wire::{Checksums, ClientSession, CompressionChoice, Estimate, Known, ServerEvent};
 
 use super::super::frames::{DecoderCache, Frame, FrameEvents, read_frame};
-use super::super::{Batch, Event, Sink, Start};
+use super::super::{Event, ReceiveContext, ReceivedBatch, Start};
 use super::connection::{Connection, Extension};
 use super::parameters::parameters;
 use super::reason::{Decision, Format, Reason};
@@ -145,15 +145,15 @@ impl SerialScan {
         &mut self,
         connection: &mut Connection,
         decoders: &mut DecoderCache,
-        sink: &mut Sink<'_>,
+        context: &mut ReceiveContext<'_>,
         check: SocketCheck<'_>,
     ) -> Result<Event> {
         match &mut self.state {
             State::Rows { start, .. } | State::Planned(start) if start.is_some() => Ok(start
                 .take()
                 .map_or(Event::Finished { server: None }, |start| Event::Started(*start))),
-            State::Rows { .. } => self.next_rows(connection, sink, check),
-            State::Chunks { .. } => self.next_chunk(connection, decoders, sink, check),
+            State::Rows { .. } => self.next_rows(connection, context, check),
+            State::Chunks { .. } => self.next_chunk(connection, decoders, context, check),
             State::Planned(_) | State::Ended => Ok(Event::Finished { server: None }),
         }
     }
@@ -161,7 +161,7 @@ impl SerialScan {
     fn next_rows(
         &mut self,
         connection: &mut Connection,
-        sink: &mut Sink<'_>,
+        context: &mut ReceiveContext<'_>,
         check: SocketCheck<'_>,
     ) -> Result<Event> {
         let State::Rows { decoder, rows, .. } = &mut self.state else {
@@ -169,12 +169,12 @@ impl SerialScan {
         };
         let session = &mut connection.session;
         let (bytes, waited, began) = (session.bytes(), session.waited(), Instant::now());
-        let is_table = sink.memory.block_bytes() > 0;
-        let mut copy = |bytes: &[u8]| sink.memory.copy(bytes).ok();
+        let is_table = context.memory.block_bytes() > 0;
+        let mut copy = |bytes: &[u8]| context.memory.copy(bytes).ok();
         let copy: Option<CopyBytes<'_>> = if is_table { Some(&mut copy) } else { None };
         let Some(built) = session.next_batch(copy, check)? else {
             self.rows = Some(*rows);
-            *sink.profile = session.take_profile();
+            *context.profile = session.take_profile();
             self.state = State::Ended;
             return Ok(Event::Finished { server: None });
         };
@@ -183,7 +183,7 @@ impl SerialScan {
         *rows += built.batch().rows as u64;
         let arrived = Instant::now();
         let decoded_bytes = built.batch().plain_bytes(0, built.batch().rows);
-        Ok(Event::Batch(Batch {
+        Ok(Event::Batch(ReceivedBatch {
             batch: decoder.built(built).map_err(Error::of_rows)?,
             wire_bytes: session.bytes() - bytes,
             decoded_bytes,
@@ -198,7 +198,7 @@ impl SerialScan {
         &mut self,
         connection: &mut Connection,
         decoders: &mut DecoderCache,
-        sink: &mut Sink<'_>,
+        context: &mut ReceiveContext<'_>,
         check: SocketCheck<'_>,
     ) -> Result<Event> {
         let State::Chunks { frames, events } = &mut self.state else {
@@ -208,12 +208,12 @@ impl SerialScan {
         let session = &mut connection.session;
         let event = loop {
             let mut read = |to: &mut [u8]| Ok(session.read_copy(to, check)?);
-            let frame = read_frame(frames, sink.memory, &mut read)?;
+            let frame = read_frame(frames, context.memory, &mut read)?;
             // The statement has failed, the connection has not.
             if let Frame::Message(ServerEvent::Error(error)) = frame {
                 return Err(error.into());
             }
-            let event = events.event(frame, began.elapsed(), decoders, sink);
+            let event = events.event(frame, began.elapsed(), decoders, context);
             if let Some(event) = event.inspect_err(|_| session.break_off())? {
                 break event;
             }

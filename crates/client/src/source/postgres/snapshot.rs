@@ -111,7 +111,7 @@ impl Snapshot {
         };
         // A table may have come to inherit from this one since it was inspected. One that comes
         // later is not in the snapshot.
-        if scan.only && ask_one(session, &has_heirs(table), check)? != "f" {
+        if scan.only && ask_one(session, &has_inheritance_children(table), check)? != "f" {
             return Ok(Decision::Refused(Reason::InheritedFrom));
         }
         let leaves = match scan.only {
@@ -265,7 +265,7 @@ fn identity(table: &str, policy_settings: &BTreeSet<String>) -> String {
 }
 
 /// Asks whether other tables inherit from a plain one, or did.
-fn has_heirs(table: &str) -> String {
+fn has_inheritance_children(table: &str) -> String {
     format!(
         "SELECT c.relhassubclass FROM pg_catalog.pg_class c
          WHERE c.oid OPERATOR(pg_catalog.=) {}",

@@ -10,7 +10,7 @@ use dray_postgres::References;
 use super::sql::name_array as array;
 
 /// Objects with smaller oids are the server's own.
-const OWN_MAX: &str = "'16384'::pg_catalog.oid";
+const FIRST_USER_OID: &str = "'16384'::pg_catalog.oid";
 /// The server's stable functions that depend on settings, the role and the snapshot alone, which
 /// coordinator and workers have in common. Others depend on the time, the connection or statistics.
 const STABLE_ENOUGH: &[&str] = &[
@@ -83,7 +83,7 @@ pub(super) fn names(references: &References) -> impl Iterator<Item = &String> {
 pub(super) fn question(references: &References, origin: Origin, table: &str) -> String {
     let equal = "OPERATOR(pg_catalog.=)";
     let different = "OPERATOR(pg_catalog.<>)";
-    let own = format!("OPERATOR(pg_catalog.>=) {OWN_MAX}");
+    let own = format!("OPERATOR(pg_catalog.>=) {FIRST_USER_OID}");
     let mutable = format!("p.provolatile {different} 'i'::pg_catalog.\"char\"");
     let none = "'0'::pg_catalog.oid";
     let visible =

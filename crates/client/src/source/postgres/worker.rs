@@ -11,7 +11,7 @@ use dray_postgres::TableScan;
 use dray_wire::Finished;
 
 use super::super::frames::DecoderCache;
-use super::super::{Batch, Event, Sink, Start};
+use super::super::{Event, ReceiveContext, ReceivedBatch, Start};
 use super::connection::{Connection, Endpoint};
 use super::policy::decide_extension;
 use super::serial::SerialScan;
@@ -245,14 +245,14 @@ impl Worker<'_> {
         let mut to_skip = *delivered;
         loop {
             memory.set_block_bytes(shared.block_bytes.load(Ordering::Relaxed));
-            let mut sink = Sink { memory: &mut memory, profile: &mut profile };
+            let mut context = ReceiveContext { memory: &mut memory, profile: &mut profile };
             let event = connection.run(&mut cancel, |connection, check| {
-                scan.next(connection, decoders, &mut sink, check)
+                scan.next(connection, decoders, &mut context, check)
             })?;
             let event = match event {
                 Event::Started(start) if *delivered == 0 => WorkerEvent::Started(Box::new(start)),
                 Event::Batch(batch) => {
-                    let Batch { batch, wire_bytes, decoded_bytes, decode, .. } = batch;
+                    let ReceivedBatch { batch, wire_bytes, decoded_bytes, decode, .. } = batch;
                     let skipped = to_skip.min(batch.num_rows());
                     to_skip -= skipped;
                     let batch = batch.slice(skipped, batch.num_rows() - skipped);
