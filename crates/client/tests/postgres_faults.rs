@@ -16,8 +16,7 @@ mod postgres_server;
 mod proxy;
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
@@ -25,10 +24,7 @@ use dray_client::{
     ConnectOptions, Connection, Error, ErrorKind, ExtensionChoice, Partitions, QueryOptions,
 };
 use postgres_server::{SUPERUSER, Server};
-use proxy::{
-    Direction, Framing, How, Proxy, Random, Record, descriptors, fault, frames, number,
-    resident_bytes,
-};
+use proxy::{Direction, Framing, How, Proxy, Random, Record, fault, frames};
 
 /// The allocator of Dray's programs. glibc's keeps more and more memory that many threads have
 /// freed, which looks like a leak.
@@ -130,64 +126,27 @@ struct Clean {
 
 #[test]
 fn faults_between_client_and_postgres() {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_nanos() as u64;
-    let (seed, faults) = (number("DRAY_SEED", now), number("DRAY_POSTGRES_FAULTS", 2_000));
-    let only = std::env::var("DRAY_FAULT").ok().map(|text| text.parse::<u64>().unwrap());
-    println!("DRAY_SEED={seed}");
-    let panics = std::sync::Arc::new(AtomicUsize::new(0));
-    let (counted, hook) = (panics.clone(), std::panic::take_hook());
-    std::panic::set_hook(Box::new(move |info| {
-        counted.fetch_add(1, Ordering::SeqCst);
-        hook(info);
-    }));
+    let faults = proxy::Run::new("DRAY_POSTGRES_FAULTS", 2_000);
     let server =
         Server::start(&[("max_connections", "200"), ("jit", "off"), ("autovacuum", "off")], None);
     server.sql(TYPES);
     let upstream = SocketAddr::from(([127, 0, 0, 1], server.port));
     let clean: Vec<Clean> =
         (0..STATEMENTS.len()).map(|statements| measure(upstream, statements)).collect();
-    let descriptors_before = descriptors();
-    let next = AtomicU64::new(0);
-    let outcomes = [const { AtomicU64::new(0) }; 3];
-    let memory_early = AtomicU64::new(0);
-    std::thread::scope(|scope| {
-        for _ in 0..CLIENTS {
-            scope.spawn(|| {
-                let proxy = Proxy::start(upstream, Framing::Postgres);
-                loop {
-                    let case = next.fetch_add(1, Ordering::SeqCst);
-                    if case >= faults {
-                        break;
-                    }
-                    if only.is_none_or(|only| only == case) {
-                        outcomes[meet(&proxy, &clean, seed, case)].fetch_add(1, Ordering::SeqCst);
-                    }
-                    if case == faults / 4 {
-                        memory_early.store(resident_bytes(), Ordering::SeqCst);
-                    }
-                }
-            });
-        }
-    });
-    let [right, unseen, refused] = outcomes.map(AtomicU64::into_inner);
+    let [right, unseen, refused] = faults.make_faults(
+        CLIENTS,
+        upstream,
+        Framing::Postgres,
+        |proxy, number| meet(proxy, &clean, faults.seed, number),
+        || {},
+    );
     println!("{right} right, {unseen} that nobody can notice, {refused} refused");
-    assert_eq!(panics.load(Ordering::SeqCst), 0, "a panic on the way");
     for (statements, clean) in clean.iter().enumerate() {
         assert_eq!(
             outcomes_of(run(upstream, statements, LONG_READ_TIMEOUT).unwrap()),
             clean.tables
         );
     }
-    assert!(
-        descriptors() <= descriptors_before + 2,
-        "{descriptors_before} open files, then {}",
-        descriptors()
-    );
-    let (early, late) = (memory_early.into_inner(), resident_bytes());
-    assert!(
-        only.is_some() || late < early + (256 << 20),
-        "{early} bytes of memory after a quarter, {late} at the end"
-    );
     assert!(!server.log().contains("terminated by signal"), "{}", server.log());
 }
 

@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 
 use self::attempt::{Attempt, Next, no_connection};
 pub use self::cancel::Canceller;
+pub use self::conninfo::percent_decode;
 pub use self::params::{ConnectParams, parse_seconds};
 use self::params::{Host, NO_TIMEOUT, Place, Target, socket_path};
 use self::socket::Address;

@@ -27,7 +27,9 @@ mod session;
 mod sql;
 mod version;
 
-pub use connect::{Canceller, ConnectParams, LoggedIn, Socket, connect, parse_seconds};
+pub use connect::{
+    Canceller, ConnectParams, LoggedIn, Socket, connect, parse_seconds, percent_decode,
+};
 pub use copy_reader::{CopyReader, Description};
 pub use error::{Error, ErrorKind, Result};
 pub use net::{

@@ -11,8 +11,7 @@ mod common;
 mod proxy;
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
@@ -21,7 +20,7 @@ use dray_client::{
     Checksums, CompressionChoice, ConnectOptions, Connection, Error, ErrorKind, Limits,
     QueryOptions,
 };
-use proxy::{Framing, How, Proxy, Random, Record, descriptors, fault, number, resident_bytes};
+use proxy::{Framing, How, Proxy, Random, Record, fault};
 
 /// Clients that run in parallel. Most of them wait, so they may outnumber the processors.
 const CLIENTS: usize = 32;
@@ -82,60 +81,23 @@ struct Clean {
 
 #[test]
 fn faults_between_client_and_server() {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_nanos() as u64;
-    let (seed, faults) = (number("DRAY_SEED", now), number("DRAY_FAULTS", 8_000));
-    let only = std::env::var("DRAY_FAULT").ok().map(|text| text.parse::<u64>().unwrap());
-    println!("DRAY_SEED={seed}");
-    let panics = std::sync::Arc::new(AtomicUsize::new(0));
-    let (counted, hook) = (panics.clone(), std::panic::take_hook());
-    std::panic::set_hook(Box::new(move |info| {
-        counted.fetch_add(1, Ordering::SeqCst);
-        hook(info);
-    }));
+    let faults = proxy::Run::new("DRAY_FAULTS", 8_000);
     let server = Running::start_with(|options| options.stall_timeout = Duration::from_secs(5));
     let upstream: SocketAddr = server.tcp.strip_prefix("dray://").unwrap().parse().unwrap();
     let clean: Vec<Clean> = STATEMENTS.iter().map(|sql| measure(upstream, sql)).collect();
     server.wait_for("connections_open", 0.0);
-    let descriptors_before = descriptors();
-    let next = AtomicU64::new(0);
-    let outcomes = [const { AtomicU64::new(0) }; 3];
-    let memory_early = AtomicU64::new(0);
-    std::thread::scope(|scope| {
-        for _ in 0..CLIENTS {
-            scope.spawn(|| {
-                let proxy = Proxy::start(upstream, Framing::Dray);
-                loop {
-                    let case = next.fetch_add(1, Ordering::SeqCst);
-                    if case >= faults {
-                        break;
-                    }
-                    if only.is_none_or(|only| only == case) {
-                        let outcome = meet(&proxy, &clean, seed, case);
-                        outcomes[outcome].fetch_add(1, Ordering::SeqCst);
-                    }
-                    if case == faults / 4 {
-                        memory_early.store(resident_bytes(), Ordering::SeqCst);
-                    }
-                }
-            });
-        }
-    });
-    let [right, late, refused] = outcomes.map(AtomicU64::into_inner);
+    let [right, late, refused] = faults.make_faults(
+        CLIENTS,
+        upstream,
+        Framing::Dray,
+        |proxy, number| meet(proxy, &clean, faults.seed, number),
+        || {
+            server.wait_for("connections_open", 0.0);
+            server.assert_serves();
+            server.wait_for("connections_open", 0.0);
+        },
+    );
     println!("{right} right, {late} too late, {refused} refused");
-    assert_eq!(panics.load(Ordering::SeqCst), 0, "a panic on the way");
-    server.wait_for("connections_open", 0.0);
-    server.assert_serves();
-    server.wait_for("connections_open", 0.0);
-    assert!(
-        descriptors() <= descriptors_before + 2,
-        "{descriptors_before} open files, then {}",
-        descriptors()
-    );
-    let (early, late) = (memory_early.into_inner(), resident_bytes());
-    assert!(
-        late < early + (128 << 20),
-        "{early} bytes of memory after a quarter, {late} at the end"
-    );
 }
 
 /// Runs a statement without faults.

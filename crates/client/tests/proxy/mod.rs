@@ -16,12 +16,16 @@
     reason = "each test file uses its part, and fails by a panic"
 )]
 
+mod run;
+
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
+
+pub use run::Run;
 
 /// Random numbers by xorshift64*, the same for the same seed.
 #[derive(Debug, Clone)]
@@ -444,21 +448,4 @@ pub fn fault(random: &mut Random, clean: &Record, framing: Framing) -> Fault {
         _ => How::Stall,
     };
     Fault { direction, frames, at, count: 1 + random.below(longest), how }
-}
-
-/// The number of open files of this process.
-pub fn descriptors() -> usize {
-    std::fs::read_dir("/proc/self/fd").unwrap().count()
-}
-
-/// The resident memory of this process.
-pub fn resident_bytes() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
-}
-
-/// A number from the environment.
-pub fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().map_or(default, |text| text.parse().unwrap())
 }

@@ -127,12 +127,16 @@ fn split_place(place: &str) -> Result<(&str, &str)> {
     Ok((host, tail.strip_prefix(':').unwrap_or("")))
 }
 
-/// Undoes percent-encoding; `what` names the part in an error.
 fn decode(text: &str, what: &str) -> Result<String> {
-    let invalid = || {
+    percent_decode(text).filter(|text| !text.contains('\0')).ok_or_else(|| {
         usage(format!("bad percent-encoding in the uri's {what}"))
             .with_hint("write % itself as %25; %00 is not allowed")
-    };
+    })
+}
+
+/// Undoes percent-encoding (RFC 3986 section 2.1). None if a `%` has no two hexadecimal digits, or
+/// if the result is not UTF-8.
+pub fn percent_decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, tail @ ..] = rest {
@@ -141,16 +145,12 @@ fn decode(text: &str, what: &str) -> Result<String> {
             bytes.push(*first);
             continue;
         }
-        let (digits, tail) = rest.split_at_checked(2).ok_or_else(invalid)?;
-        let digit = |at: usize| char::from(digits[at]).to_digit(16);
-        let byte = digit(0)
-            .zip(digit(1))
-            .map(|(high, low)| (high * 16 + low) as u8)
-            .filter(|byte| *byte != 0);
-        bytes.push(byte.ok_or_else(invalid)?);
+        let ([high, low], tail) = rest.split_first_chunk()?;
+        let digit = |digit: u8| char::from(digit).to_digit(16);
+        bytes.push((digit(*high)? * 16 + digit(*low)?) as u8);
         rest = tail;
     }
-    String::from_utf8(bytes).map_err(|_| invalid())
+    String::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use datafusion::error::{DataFusionError, Result};
 /// Bytes of a file that are read at a time.
 const BUFFER_BYTES: usize = 256 << 10;
 /// A float represents every integer up to this one.
-const EXACT_FLOAT_MAX: u64 = 1 << 53;
+pub(super) const EXACT_FLOAT_MAX: u64 = 1 << 53;
 /// Maximum fraction digits of a second.
 const NANOSECOND_DIGITS: usize = 9;
 

@@ -7,8 +7,8 @@ use std::io::{Error, ErrorKind, Read, Result};
 use datafusion::arrow::datatypes::{DataType, Schema};
 use serde_json::Value;
 
-/// A float represents every integer up to this one.
-const EXACT_FLOAT_MAX: u64 = 1 << 53;
+use super::csv_types::EXACT_FLOAT_MAX;
+
 /// Digits of a number that an error shows.
 const SHOWN_DIGITS_MAX: usize = 40;
 

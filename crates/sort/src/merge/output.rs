@@ -11,8 +11,8 @@ use crate::context::SortContext;
 use crate::error::Result;
 use crate::key::KeyRange;
 
-/// The rows that are merged before they become columns.
-const MERGED_ROWS: usize = 1024;
+/// Rows are merged in groups of this many before they become columns.
+pub(super) const MERGED_ROWS: usize = 1024;
 
 /// The batches of a partition of the result, or of all of it.
 #[derive(Debug)]

@@ -12,15 +12,13 @@ use dray_page::ColumnsBuilder;
 
 use super::gather::BatchGatherer;
 use super::merger::{MergedRow, Merger};
-use super::output::OutputBatchMax;
+use super::output::{MERGED_ROWS, OutputBatchMax};
 use super::parallel::PARTITION_BATCHES;
 use crate::context::SortContext;
 use crate::error::{Error, Result};
 use crate::memory::{BlockPayload, RowLocation};
 use crate::run::{DiskRunWriter, MemoryRun, RowObject, read_page};
 
-/// Objects are merged in groups of this many rows.
-const MERGED_ROWS: usize = 1024;
 /// The objects that are prefetched and copied at a time.
 const COPIED_ROWS: usize = 64;
 /// The objects that become columns at a time, so that their first bytes stay in the cache.

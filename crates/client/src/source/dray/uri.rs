@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use dray_postgres::percent_decode;
 use dray_wire::Secret;
 
 use crate::error::{Error, Result};
@@ -136,25 +137,10 @@ fn parse_options(text: &str) -> Result<Vec<(String, String)>> {
 
 /// Undoes percent-encoding; `part` names the part in an error.
 fn decode(text: &str, part: &str) -> Result<String> {
-    let invalid = || {
+    percent_decode(text).ok_or_else(|| {
         Error::usage(format!("bad percent-encoding in the uri's {part}"))
             .with_hint("write % itself as %25")
-    };
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, tail @ ..] = rest {
-        rest = tail;
-        if *first != b'%' {
-            bytes.push(*first);
-            continue;
-        }
-        let (digits, tail) = rest.split_at_checked(2).ok_or_else(invalid)?;
-        let byte = std::str::from_utf8(digits).ok().filter(|digits| !digits.starts_with('+'));
-        bytes
-            .push(byte.and_then(|digits| u8::from_str_radix(digits, 16).ok()).ok_or_else(invalid)?);
-        rest = tail;
-    }
-    String::from_utf8(bytes).map_err(|_| invalid())
+    })
 }
 
 #[cfg(test)]
