@@ -132,7 +132,8 @@ extern int32 dray_push_tuple(DrayStream *stream, const char *data, const bits8 *
 							 DrayError *error);
 extern int32 dray_push_row(DrayStream *stream, const Datum *datums, const bool *nulls, size_t count,
 						   uint32 *column, DrayError *error);
-extern int32 dray_push_serialized(DrayStream *stream, const char *bytes, size_t len, DrayError *error);
+extern int32 dray_push_serialized(DrayStream *stream, const char *bytes, size_t len,
+								  DrayError *error);
 extern int32 dray_start(DrayStream *stream, const DrayPart **parts, size_t *count,
 						DrayError *error);
 extern int32 dray_next_chunk(DrayStream *stream, bool is_last, const DrayPart **parts,

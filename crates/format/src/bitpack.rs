@@ -36,8 +36,8 @@ pub(crate) fn bits_for(max: u64) -> u32 {
 }
 
 widest! {
-    /// Appends the distances of `values` from `reference`, each below 2^bits. With `PATCHED` some may
-    /// be larger: 0 is packed for these, and `bits` is less than the width.
+    /// Appends the distances of `values` from `reference`, each below 2^bits. With `PATCHED` some
+    /// may be larger: 0 is packed for these, and `bits` is less than the width.
     pub(crate) fn pack[T: Word, const PATCHED: bool][T, PATCHED](
         values: &[T::Raw],
         reference: T,

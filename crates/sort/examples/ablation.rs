@@ -45,13 +45,15 @@ use dray_sort::{KeyEncoder, KeyPurpose, Keys, SortColumn};
 use tpchgen::generators::LineItemGenerator;
 use tpchgen_arrow::LineItemArrow;
 
+#[path = "../src/key/differences.rs"]
+mod differences;
 #[path = "../src/key/entry.rs"]
 mod entry;
 #[path = "../src/run/entry_sort.rs"]
 mod entry_sort;
 #[path = "../src/error.rs"]
 mod error;
-#[path = "../src/merge/gather.rs"]
+#[path = "../src/memory/gather.rs"]
 mod gather;
 /// The items of the sort's module `key` that the files below use.
 mod key {
@@ -64,14 +66,12 @@ mod key {
 mod loser_tree;
 /// The items of the sort's module `memory` that the files below use.
 mod memory {
-    #[derive(Debug, Clone, Copy)]
-    pub(crate) struct RowLocation {
-        pub block: u32,
-        pub row: u32,
-    }
+    pub(crate) use crate::rows::{RowLocation, RowSizes};
 }
 #[path = "../src/key/offset_value.rs"]
 mod offset_value;
+#[path = "../src/memory/rows.rs"]
+mod rows;
 #[path = "../src/key/varying.rs"]
 mod varying;
 #[path = "../src/key/word.rs"]
@@ -80,7 +80,7 @@ mod word;
 use gather::BatchGatherer;
 use key::{Entry, OffsetValueCode};
 use loser_tree::{LoserTree, Player};
-use memory::RowLocation;
+use memory::{RowLocation, RowSizes};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -379,7 +379,10 @@ impl Rows {
 fn gather_columns(input: &Input, entries: &[Entry]) -> usize {
     let mut batches = BatchGatherer::default();
     // The sizes of rows are not used here.
-    input.batches.iter().for_each(|batch| batches.push(batch, &vec![0; batch.rows].into()));
+    input
+        .batches
+        .iter()
+        .for_each(|batch| batches.push(batch, &RowSizes::Equal { bytes: 0, rows: batch.rows }));
     let gather = |entries: &[Entry]| {
         let location = |entry: &Entry| {
             let (block, row) = entry.location();

@@ -2,9 +2,11 @@
 //! `spec/sort-key.md` specifies keys, and `spec/page.md` the pages in which rows are stored.
 //!
 //! ```text
-//!   Batch ──Writer──▶ rows + keys ──sort──▶ in-memory run ─┬─merge─▶ Sorted: Batch, Batch, …
-//!                                                          │           ▲
-//!                                         memory is short: └─merge─▶ run on disk
+//!   Batch ──Writer──▶ rows + keys ─┬─(all in memory)─sample sort──▶ Sorted: Batch, Batch, …
+//!                                  │                                 ▲
+//!                                  └─sort──▶ in-memory run ─┬─merge──┤
+//!                                                           │        │
+//!                                          memory is short: └─merge─▶ run on disk
 //! ```
 //!
 //! The modules, each of which depends on those before it:
@@ -18,6 +20,8 @@
 //!   if that is faster. A cutoff key excludes rows beyond the limit.
 //! - `merge`: a loser tree over cursors merges runs into longer ones on disk, or into batches of
 //!   the result. Merge Path divides a merge among threads.
+//! - `sample_sort`: sorts rows that are all in memory together, without a merge.
+//! - `output`: makes the batches of the result, on demand or ahead of the reader.
 //! - `state`, `writer`, `sorter`, `sorted`: [`Writer`]s take rows. When memory is short, the thread
 //!   that notices it spills them. [`Sorter::finish`] merges.
 //!
@@ -52,7 +56,9 @@ mod memory;
 mod merge;
 mod options;
 mod order_by;
+mod output;
 mod run;
+mod sample_sort;
 mod sorted;
 mod sorter;
 mod state;

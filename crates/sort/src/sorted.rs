@@ -6,15 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use dray_format::Batch;
 
-use crate::context::SortContext;
+use crate::context::{OutputBatchMax, OutputSize, PARTITION_BATCHES, SortContext};
 use crate::error::{Error, Result};
-use crate::key::KeyRange;
-use crate::memory::Reservation;
-use crate::merge::{
-    DiskRuns, OutputBatchMax, OutputSize, PARTITION_BATCHES, ParallelMerge, PartitionOutput,
-    Sources, THREAD_BATCHES, slice,
-};
+use crate::memory::{Reservation, slice};
+use crate::merge::{DiskRuns, Sources};
+use crate::output::{OnDemandOutput, ParallelOutput, Partitions, THREAD_BATCHES};
 use crate::run::MemoryRun;
+use crate::sample_sort::{InputBlocks, SampleSort};
 
 /// The largest batch of the result takes `1 / BATCH_DIVISOR` of the budget.
 const BATCH_DIVISOR: usize = 16;
@@ -26,7 +24,7 @@ const AHEAD_DENOMINATOR: usize = 2;
 /// this size, or for the largest row, fewer threads merge.
 const BATCH_BYTES_MIN: usize = 4 << 10;
 
-/// Sorted rows. They are merged on demand, or ahead by threads that end on drop.
+/// Sorted rows. They are made on demand, or ahead by threads that end on drop.
 #[derive(Debug)]
 pub struct Sorted {
     rows: Rows,
@@ -44,14 +42,22 @@ pub struct Sorted {
 
 #[derive(Debug)]
 enum Rows {
-    OnDemand(Box<PartitionOutput>),
-    Ahead(ParallelMerge),
+    OnDemand(OnDemandOutput),
+    Ahead(ParallelOutput),
     Ended,
+}
+
+/// The rows of a sort that are all in memory, and are sorted without a merge.
+pub(crate) enum SortedInMemory {
+    Buckets(SampleSort),
+    InOrder(InputBlocks),
 }
 
 /// All rows of a sort, and what is reserved to merge them.
 pub(crate) struct Unmerged {
     pub context: Arc<SortContext>,
+    /// The rows, if they are sorted without a merge. Then there are no runs.
+    pub in_memory: Option<SortedInMemory>,
     pub memory_runs: Vec<Arc<MemoryRun>>,
     pub disk_runs: DiskRuns,
     /// The memory for `spill_threads` threads that write runs. Batches of the result take it over.
@@ -69,6 +75,7 @@ impl Sorted {
     pub(crate) fn new(unmerged: Unmerged, threads: usize) -> Result<Self> {
         let Unmerged {
             context,
+            in_memory,
             mut memory_runs,
             mut disk_runs,
             mut reservation,
@@ -91,10 +98,13 @@ impl Sorted {
         };
         let sources = Sources::new(memory_runs, opened);
         let batch_rows = context.batch_rows;
-        let all_rows = usize::try_from(sources.rows()).unwrap_or(usize::MAX);
+        let rows = if in_memory.is_some() { rows_in } else { sources.rows() };
+        let all_rows = usize::try_from(rows).unwrap_or(usize::MAX);
         let threads_max = (all_rows / (PARTITION_BATCHES * batch_rows)).min(threads);
-        let OutputSize { rows_max, bytes_max, partition_rows } =
-            sources.payload().output_size(all_rows, threads_max, batch_rows);
+        let OutputSize { rows_max, bytes_max, partition_rows } = match &in_memory {
+            Some(_) => OutputSize::of_gathered_rows(all_rows, threads_max, batch_rows),
+            None => sources.payload().output_size(all_rows, threads_max, batch_rows),
+        };
         let least =
             if page_bytes_max > context.page_bytes { page_bytes_max } else { BATCH_BYTES_MIN };
         let most = (context.memory.bytes_max() / BATCH_DIVISOR).min(bytes_max).max(least);
@@ -107,11 +117,26 @@ impl Sorted {
         context.page_cache.shrink_to_users(reading.bytes());
         let selection = context.selection;
         let batch_max = OutputBatchMax { rows: rows_max, bytes };
-        let rows = if threads > 1 {
-            Rows::Ahead(ParallelMerge::start(context, sources, threads, partition_rows, batch_max)?)
+        let cancel = context.cancel.clone();
+        let partitions = match in_memory {
+            Some(SortedInMemory::Buckets(mut sort)) => {
+                sort.set_partitions(partition_rows, batch_max);
+                Partitions::SampleSort(sort)
+            }
+            Some(SortedInMemory::InOrder(blocks)) => {
+                let (batches, _reservations) = blocks.into_batches();
+                Partitions::InOrder { batches, _reservations }
+            }
+            None => {
+                let partition_rows = (threads > 1).then_some(partition_rows);
+                Partitions::of_runs(context, sources, partition_rows, batch_max)?
+            }
+        };
+        let is_in_order = matches!(partitions, Partitions::InOrder { .. });
+        let rows = if threads > 1 && !is_in_order {
+            Rows::Ahead(ParallelOutput::start(partitions, threads, cancel)?)
         } else {
-            let all = KeyRange::default();
-            Rows::OnDemand(Box::new(PartitionOutput::new(context, &sources, &all, batch_max)?))
+            Rows::OnDemand(OnDemandOutput::new(partitions))
         };
         Ok(Self {
             rows,
@@ -135,7 +160,7 @@ impl Sorted {
             Some(rest) => Some(rest),
             None => match &mut self.rows {
                 Rows::OnDemand(output) => output.next_batch()?,
-                Rows::Ahead(merge) => merge.next_batch()?,
+                Rows::Ahead(output) => output.next_batch()?,
                 Rows::Ended => None,
             }
             .map(|batch| (batch, 0)),

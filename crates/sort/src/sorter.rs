@@ -9,11 +9,12 @@ use dray_page::{Layout, PageBuilder};
 use crate::context::{RowSelection, SortContext, run_writer_bytes};
 use crate::error::{Error, Result};
 use crate::key::{KeyEncoder, KeyPurpose, SortColumn};
-use crate::memory::{PageCache, Reservation};
-use crate::merge::{DiskRuns, can_gather};
+use crate::memory::{PageCache, Reservation, can_gather};
+use crate::merge::DiskRuns;
 use crate::options::{Distinct, Options};
 use crate::run::SpillFiles;
-use crate::sorted::{Sorted, Unmerged};
+use crate::sample_sort::{InputBlocks, SampleSort, SampleSortPlan};
+use crate::sorted::{Sorted, SortedInMemory, Unmerged};
 use crate::state::{SortState, SpillReserve, lock};
 use crate::writer::Writer;
 
@@ -27,10 +28,11 @@ const SURPLUS_DIVISOR: usize = 8;
 /// Sorts rows that come from any number of threads, in memory and on disk.
 ///
 /// ```text
-///   Writer ──▶ open run ──sort──┐                            ┌─▶ Sorted: batches
-///   Writer ──▶ open run ──sort──┼─▶ runs in memory ──merge───┤
-///   Writer ──▶ open run ──sort──┘          │                 └── runs on disk, merged with them
-///                                          └──merge (memory is short)──▶ run on disk
+///   Writer ──▶ open run ──┐             ┌─ all rows are in memory: buckets ─┬─▶ Sorted: batches
+///   Writer ──▶ open run ──┼─▶ closed ───┤                                   │
+///   Writer ──▶ open run ──┘   runs      └─▶ sorted runs in memory ──merge───┤
+///                                              │                            │
+///                                              └─(memory is short)─merge─▶ runs on disk
 /// ```
 #[derive(Debug)]
 pub struct Sorter {
@@ -114,6 +116,7 @@ impl Sorter {
                 open: Mutex::default(),
                 writers: AtomicUsize::new(0),
                 keeps_batches: AtomicBool::new(keeps_batches),
+                unsorted: Mutex::default(),
                 memory_runs: Mutex::default(),
                 cutoff: Mutex::default(),
                 disk_runs: Mutex::new(DiskRuns::new(files)),
@@ -165,6 +168,8 @@ impl Sorter {
         state.close_all()?;
         // The merge may reserve the memory of free pages.
         state.context.page_cache.release(usize::MAX);
+        let in_memory = self.sort_in_memory(&disk_runs, threads)?;
+        state.sort_closed(threads)?;
         let memory_runs = std::mem::take(&mut *lock(&state.memory_runs));
         let disk_runs = std::mem::replace(&mut *disk_runs, DiskRuns::new(None));
         let spill_threads = state.spill_threads(threads);
@@ -174,6 +179,7 @@ impl Sorter {
             std::mem::replace(&mut *lock(&state.spill_reserve), nothing);
         let unmerged = Unmerged {
             context: state.context.clone(),
+            in_memory,
             memory_runs,
             disk_runs,
             reservation,
@@ -183,6 +189,29 @@ impl Sorter {
             spilled: state.spilled.clone(),
         };
         Sorted::new(unmerged, threads)
+    }
+
+    /// Sorts all rows together, if they are in memory and were not sorted in runs, and if their
+    /// keys allow it.
+    fn sort_in_memory(
+        &self,
+        disk_runs: &DiskRuns,
+        threads: usize,
+    ) -> Result<Option<SortedInMemory>> {
+        let state = &self.state;
+        let mut unsorted = lock(&state.unsorted);
+        if unsorted.is_empty() || !lock(&state.memory_runs).is_empty() || !disk_runs.is_empty() {
+            return Ok(None);
+        }
+        let Some(plan) = SampleSortPlan::new(&state.context, &unsorted, threads) else {
+            return Ok(None);
+        };
+        let blocks = InputBlocks::new(std::mem::take(&mut *unsorted))?;
+        if blocks.is_sorted() {
+            return Ok(Some(SortedInMemory::InOrder(blocks)));
+        }
+        let sort = SampleSort::new(&state.context, plan, blocks, threads)?;
+        Ok(Some(SortedInMemory::Buckets(sort)))
     }
 }
 

@@ -42,6 +42,9 @@ pub(crate) struct SortState {
     /// Whether batches are kept as they came. Once memory is short, they are spilled, and later
     /// rows become objects in pages.
     pub keeps_batches: AtomicBool,
+    /// Runs of batches that are large enough, and not sorted yet: if memory suffices for all rows,
+    /// they are sorted together at the end.
+    pub unsorted: Mutex<Vec<RunBuilder>>,
     pub memory_runs: Mutex<Vec<Arc<MemoryRun>>>,
     pub cutoff: Mutex<Option<CutoffKey>>,
     /// Locked by the thread that spills.
@@ -114,10 +117,20 @@ impl SortState {
         from..from + sizes.iter().take(rows_max).take_while(fits).count().max(1)
     }
 
-    /// Sorts an open run. The caller holds its lock until the run is among the sorted ones, so that
-    /// a thread in search of memory finds it in one place or the other.
+    /// Closes an open run, and sorts it unless all rows may be sorted together. The caller holds
+    /// its lock until the run is among the closed ones, so that a thread in search of memory finds
+    /// it in one place or the other.
     pub fn close(&self, open: &mut Option<RunBuilder>) -> Result<()> {
         let Some(builder) = open.take().filter(|builder| builder.rows() > 0) else { return Ok(()) };
+        if builder.key_differences().is_some() {
+            lock(&self.unsorted).push(builder);
+            return Ok(());
+        }
+        self.sort(builder)
+    }
+
+    /// Sorts a closed run.
+    fn sort(&self, builder: RunBuilder) -> Result<()> {
         let run = builder.sort()?;
         if run.rows() as u64 == self.context.selection.limit {
             let last = run.entries().last().and_then(|last| run.key(*last));
@@ -136,10 +149,37 @@ impl SortState {
         }
     }
 
-    /// Sorts the open runs of all writers.
+    /// Closes the open runs of all writers.
     pub fn close_all(&self) -> Result<()> {
         let all = lock(&self.open).clone();
         all.iter().try_for_each(|open| self.close(&mut lock(open)))
+    }
+
+    /// Sorts the closed runs that are not sorted yet, with up to `threads` threads.
+    pub fn sort_closed(&self, threads: usize) -> Result<()> {
+        let runs = std::mem::take(&mut *lock(&self.unsorted));
+        let threads = threads.min(runs.len());
+        if threads < 2 {
+            return runs.into_iter().try_for_each(|run| self.sort(run));
+        }
+        let runs = Mutex::new(runs);
+        let work = || {
+            loop {
+                let next = lock(&runs).pop();
+                let Some(run) = next else { return Ok(()) };
+                self.sort(run)?;
+            }
+        };
+        std::thread::scope(|scope| {
+            let refused = |error| Error::Thread(format!("can't start a thread to sort: {error}"));
+            let begin = |_| {
+                let named = std::thread::Builder::new().name("dray-sort".into());
+                named.spawn_scoped(scope, work).map_err(refused)
+            };
+            let threads = (0..threads).map(begin).collect::<Result<Vec<_>>>()?;
+            let lost = |_| Err(Error::Thread("a thread that sorted has ended too early".into()));
+            threads.into_iter().try_for_each(|thread| thread.join().unwrap_or_else(lost))
+        })
     }
 
     /// Reserves the memory for writing a run with objects of up to `object_bytes`.
@@ -198,6 +238,7 @@ impl SortState {
             // spilled.
             self.keeps_batches.store(false, Ordering::Relaxed);
             self.close_all()?;
+            self.sort_closed(self.writers.load(Ordering::Relaxed))?;
             let memory_runs = std::mem::take(&mut *lock(&self.memory_runs));
             if memory_runs.is_empty() {
                 // Another writer may have taken the memory since.

@@ -135,7 +135,7 @@ impl Writer {
         if open.as_ref().is_some_and(is_large) { self.state.close(open) } else { Ok(()) }
     }
 
-    /// Sorts the rows of this writer, in this thread, and ends it.
+    /// Ends the writer. Its rows are sorted in this thread, unless all rows are sorted together.
     ///
     /// # Errors
     /// If the keys of a page are larger than 4 GiB.

@@ -14,7 +14,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arrow_array::cast::AsArray;
-use arrow_array::{ArrayRef, BinaryArray, Float64Array, Int64Array, RecordBatch, StringArray};
+use arrow_array::{
+    ArrayRef, BinaryArray, BooleanArray, Decimal128Array, Float64Array, Int32Array, Int64Array,
+    RecordBatch, StringArray,
+};
 use arrow_schema::{Field, Schema, SchemaRef};
 use arrow_select::concat::concat_batches;
 use by_arrow::comparator;
@@ -310,6 +313,100 @@ fn runs_up_and_down_and_equal_rows() {
         let batches: Vec<RecordBatch> = (0..30).map(|i| rows.slice(i * 1000, 1000)).collect();
         for memory_bytes in [128 << 10, 16 << 20] {
             check(&schema, &batches, &plain_settings(memory_bytes), "");
+        }
+    }
+}
+
+/// Rows of several buckets, sorted in memory. The row's number beside the key shows whether equal
+/// keys stay in order.
+#[test]
+fn buckets_of_rows_in_memory() {
+    const ROWS: usize = 150_000;
+    let mut random = Random::new(11);
+    let mut column = |width: usize, value: &mut dyn FnMut(&mut Random, usize) -> Option<i64>| {
+        let values = (0..ROWS).map(|row| value(&mut random, row));
+        let array: ArrayRef = match width {
+            1 => Arc::new(
+                values.map(|value| value.map(|value| value % 2 == 0)).collect::<BooleanArray>(),
+            ),
+            4 => Arc::new(
+                values.map(|value| value.map(|value| value as i32)).collect::<Int32Array>(),
+            ),
+            8 => Arc::new(values.collect::<Int64Array>()),
+            9 => Arc::new(
+                values
+                    .map(|value| value.map(|value| f64::from_bits(value as u64)))
+                    .collect::<Float64Array>(),
+            ),
+            _ => Arc::new(
+                values
+                    .map(|value| value.map(|value| i128::from(value) << 40))
+                    .collect::<Decimal128Array>(),
+            ),
+        };
+        array
+    };
+    let any = &mut |random: &mut Random, _: usize| Some(random.next() as i64);
+    let few = &mut |random: &mut Random, _: usize| Some(random.below(3) as i64 - 1);
+    let some =
+        &mut |random: &mut Random, _: usize| (random.below(5) > 0).then(|| random.next() as i64);
+    let skewed = &mut |random: &mut Random, _: usize| match random.below(20) {
+        0 => Some(random.next() as i64),
+        _ => Some(random.below(100_000) as i64),
+    };
+    let mut row = |_: &mut Random, row: usize| Some(row as i64);
+    let mut down = |_: &mut Random, row: usize| Some(-(row as i64));
+    let one = &mut |_: &mut Random, _: usize| Some(5);
+    let tables: Vec<Vec<ArrayRef>> = vec![
+        // All columns are in the key, and locations don't fit beside it.
+        vec![column(8, any)],
+        vec![column(8, few)],
+        vec![column(8, some)],
+        vec![column(9, any), column(4, few)],
+        vec![column(16, some), column(8, skewed)],
+        // Rows are gathered, too.
+        vec![column(4, any), column(8, &mut row)],
+        vec![column(4, few), column(8, &mut row), column(16, some)],
+        vec![column(8, skewed), column(8, &mut row), column(1, some)],
+        vec![column(1, some), column(8, &mut row)],
+        vec![column(9, some), column(4, &mut row)],
+        vec![column(16, any), column(4, &mut row)],
+        vec![column(8, one), column(4, &mut row)],
+        // Rows that come in order, one way or the other.
+        vec![column(8, &mut row), column(4, any)],
+        vec![column(4, &mut down), column(4, &mut row)],
+        // Keys that fit no entry.
+        vec![column(16, any), column(16, any), column(4, &mut row)],
+    ];
+    for (number, columns) in tables.into_iter().enumerate() {
+        let field = |(i, column): (usize, &ArrayRef)| {
+            Field::new(format!("c{i}"), column.data_type().clone(), column.is_nullable())
+        };
+        let fields: Vec<Field> = columns.iter().enumerate().map(field).collect();
+        let keys = if [0, 1, 2, 3, 4].contains(&number) { columns.len() } else { 1 };
+        let keys = if number == 14 { 2 } else { keys };
+        let schema = Arc::new(Schema::new(fields));
+        let rows = RecordBatch::try_new(schema.clone(), columns).unwrap();
+        for (threads, batch_rows) in [(1, 20_000), (3, 777), (2, ROWS)] {
+            let (mut batches, mut from) = (Vec::new(), 0);
+            while from < ROWS {
+                let rows_here = (1 + random.below(batch_rows)).min(ROWS - from);
+                batches.push(rows.slice(from, rows_here));
+                from += rows_here;
+            }
+            let by = |column| SortColumn {
+                column,
+                descending: (threads + column) % 2 == 0,
+                nulls_first: threads == 1,
+            };
+            let by = (0..keys).map(by).collect();
+            let settings = Settings {
+                by,
+                threads,
+                batch_rows: batch_rows.min(30_000),
+                ..plain_settings(256 << 20)
+            };
+            assert_eq!(check(&schema, &batches, &settings, &format!("table {number}")), 0);
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::dictionary::{JoinedDictionaries, push_pruned};
 /// The largest chunk of several rows, whatever the client accepts. A value takes at least a bit, so
 /// no count of values or bytes in a chunk exceeds [`COUNT_MAX`].
 const CHUNK_BYTES_MAX: u64 = COUNT_MAX as u64 / 8;
-/// The entries of a batch's dictionaries take at most a fraction `1 / DICTIONARY_DIVISOR` of a chunk.
+/// The entries of a batch's dictionaries take at most `1 / DICTIONARY_DIVISOR` of a chunk.
 const DICTIONARY_DIVISOR: u64 = 4;
 
 /// What the client and the server agreed on for one stream.

@@ -1,7 +1,7 @@
 //! The values of one column in a key, or of a column nested in it (`spec/sort-key.md` sections 2 to
 //! 5).
 
-use dray_format::{Column, Field, Type, Values};
+use dray_format::{Bitmap, Column, Field, Type, Values};
 
 use super::encoder::{KeyPurpose, SortColumn};
 
@@ -87,20 +87,18 @@ impl ColumnEncoder {
     pub(super) fn encode_column(&self, column: &Column, out: &mut [u8], at: usize, stride: usize) {
         let Some(width) = self.width().filter(|width| *width > 0) else { return };
         // Without rows, `out` is empty and `at` may be beyond it.
-        let places = out
-            .get_mut(at..)
-            .unwrap_or_default()
-            .chunks_mut(stride)
-            .map(|place| &mut place[..width]);
+        let places = out.get_mut(at..).unwrap_or_default().chunks_mut(stride);
         if let (Kind::Number { width, number }, Values::Fixed { bytes, .. }) =
             (&self.kind, &column.values)
         {
-            let values = bytes.chunks_exact(*width);
-            for (row, (place, value)) in places.zip(values).enumerate() {
-                if let Some(value_place) = self.write_marker(column.is_valid(row), place) {
-                    number.encode(value, value_place);
-                    self.apply_direction(value_place);
-                }
+            match width {
+                1 => self.encode_numbers::<1>(*number, column, bytes, places),
+                2 => self.encode_numbers::<2>(*number, column, bytes, places),
+                4 => self.encode_numbers::<4>(*number, column, bytes, places),
+                8 => self.encode_numbers::<8>(*number, column, bytes, places),
+                16 => self.encode_numbers::<16>(*number, column, bytes, places),
+                32 => self.encode_numbers::<32>(*number, column, bytes, places),
+                _ => debug_assert!(false, "a number of {width} bytes"),
             }
             return;
         }
@@ -108,8 +106,85 @@ impl ColumnEncoder {
         for (row, place) in places.enumerate() {
             value.clear();
             self.encode_row(column, row, &mut value);
-            place.copy_from_slice(&value);
+            place[..width].copy_from_slice(&value);
         }
+    }
+
+    /// Encodes numbers of `N` bytes. A function of its own for each size: the loop over the bytes
+    /// becomes a few instructions.
+    fn encode_numbers<'p, const N: usize>(
+        &self,
+        number: Number,
+        column: &Column,
+        values: &[u8],
+        places: impl Iterator<Item = &'p mut [u8]>,
+    ) {
+        if self.null_marker.is_none() {
+            for (place, value) in places.zip(values.as_chunks::<N>().0) {
+                if let Some(place) = place.first_chunk_mut::<N>() {
+                    number.encode(value, place);
+                    self.apply_direction(place);
+                }
+            }
+            return;
+        }
+        for (row, (place, value)) in places.zip(values.as_chunks::<N>().0).enumerate() {
+            let place = self.write_marker(column.is_valid(row), place);
+            if let Some(place) = place.and_then(<[u8]>::first_chunk_mut::<N>) {
+                number.encode(value, place);
+                self.apply_direction(place);
+            }
+        }
+    }
+
+    /// Whether values can be decoded from keys: those of numbers, of which each bit is in the key.
+    pub(super) fn can_decode(&self) -> bool {
+        matches!(self.kind, Kind::Number { number, .. } if number != Number::DistinctFloat)
+    }
+
+    /// Decodes the values from keys of `stride` bytes each, the value of each key from its byte
+    /// `at` on. Nulls have zeros as values. `None` if values can't be decoded.
+    pub(super) fn decode_column(&self, keys: &[u8], at: usize, stride: usize) -> Option<Column> {
+        let Kind::Number { width, number } = self.kind else { return None };
+        let places = keys.chunks_exact(stride).map(|key| key.get(at..).unwrap_or_default());
+        match width {
+            1 => self.decode_numbers::<1>(number, places),
+            2 => self.decode_numbers::<2>(number, places),
+            4 => self.decode_numbers::<4>(number, places),
+            8 => self.decode_numbers::<8>(number, places),
+            16 => self.decode_numbers::<16>(number, places),
+            32 => self.decode_numbers::<32>(number, places),
+            _ => None,
+        }
+    }
+
+    fn decode_numbers<'k, const N: usize>(
+        &self,
+        number: Number,
+        places: impl ExactSizeIterator<Item = &'k [u8]>,
+    ) -> Option<Column> {
+        let rows = places.len();
+        let mut values = Vec::with_capacity(rows);
+        let mut validity = None;
+        for (row, place) in places.enumerate() {
+            let (is_valid, place) = match self.null_marker {
+                None => (true, place),
+                Some(_) => place.split_first().map(|(marker, rest)| (*marker == PRESENT, rest))?,
+            };
+            let mut value = [0; N];
+            if is_valid {
+                number.decode(place.first_chunk::<N>()?, self.inverted, &mut value);
+            } else {
+                let bits = validity.get_or_insert_with(|| vec![u8::MAX; rows.div_ceil(8)]);
+                bits[row / 8] &= !(1 << (row % 8));
+            }
+            values.push(value);
+        }
+        Some(Column {
+            rows,
+            validity: validity.map(|bits| Bitmap { bytes: bits.into(), offset: 0, len: rows }),
+            values: Values::Fixed { width: N, bytes: values.into_flattened().into() },
+        })
     }
 
     /// Writes the marker of a value, and returns the bytes after it unless the value is null.
@@ -266,6 +341,7 @@ fn value(column: &Column, row: usize) -> Option<(&Column, usize)> {
 
 impl Number {
     /// Encodes a little-endian number, the most significant byte first (section 3).
+    #[inline(always)]
     fn encode(self, value: &[u8], out: &mut [u8]) {
         out.iter_mut().zip(value.iter().rev()).for_each(|(out, byte)| *out = *byte);
         if self == Self::DistinctFloat {
@@ -279,6 +355,25 @@ impl Number {
                 rest.iter_mut().for_each(|byte| *byte = !*byte);
             }
             _ => *first ^= 0x80,
+        }
+    }
+
+    /// Undoes [`encode`](Self::encode). `inverted` if the encoded bytes are inverted.
+    #[inline(always)]
+    fn decode(self, encoded: &[u8], inverted: bool, value: &mut [u8]) {
+        let inversion = if inverted { u8::MAX } else { 0 };
+        value
+            .iter_mut()
+            .zip(encoded.iter().rev())
+            .for_each(|(value, byte)| *value = byte ^ inversion);
+        let [rest @ .., highest] = value else { return };
+        match self {
+            Self::Unsigned => {}
+            Self::Float | Self::DistinctFloat if *highest < 0x80 => {
+                *highest = !*highest;
+                rest.iter_mut().for_each(|byte| *byte = !*byte);
+            }
+            _ => *highest ^= 0x80,
         }
     }
 }

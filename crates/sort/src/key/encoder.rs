@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use dray_format::{Batch, Schema};
+use dray_format::{Batch, Column, Schema};
 
 use super::column::ColumnEncoder;
 use crate::error::{Error, Result};
@@ -68,6 +68,30 @@ impl KeyEncoder {
         Keys { bytes, bounds: KeyBounds::Fixed { width, rows: batch.rows } }
     }
 
+    /// Whether the values of a column of the schema can be decoded from keys.
+    pub(crate) fn can_decode(&self, column: usize) -> bool {
+        self.width.is_some() && self.place(column).is_some()
+    }
+
+    /// The values of a column of the schema, decoded from keys that follow each other. `None` if
+    /// they can't be decoded.
+    pub(crate) fn decode(&self, column: usize, keys: &[u8]) -> Option<Column> {
+        let (encoder, at) = self.place(column)?;
+        encoder.decode_column(keys, at, self.width?)
+    }
+
+    /// The encoder of a column that can be decoded, and where its values begin in a key.
+    fn place(&self, column: usize) -> Option<(&ColumnEncoder, usize)> {
+        let mut at = 0;
+        for (index, encoder) in &self.columns {
+            if *index == column && encoder.can_decode() {
+                return Some((encoder, at));
+            }
+            at += encoder.width()?;
+        }
+        None
+    }
+
     /// Encodes row by row: a key of variable size begins where the one before ends.
     fn encode_rows(&self, batch: &Batch) -> Keys {
         let (mut bytes, mut ends) = (Vec::new(), Vec::with_capacity(batch.rows));
@@ -118,6 +142,11 @@ impl Keys {
     /// If there is no such row.
     pub fn get(&self, row: usize) -> &[u8] {
         &self.bytes[self.range(row)]
+    }
+
+    /// All keys, one after the other.
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
     }
 
     /// The keys of a range of rows, one after the other.

@@ -4,6 +4,7 @@
 //! These bytes are packed into the word of an entry. The first sort by words then usually decides
 //! all of the order, instead of only the dates.
 
+use super::differences::KeyDifferences;
 use super::word::{WORD_BYTES, word};
 
 /// The first bytes in which some keys differ, at most as many as a word has.
@@ -21,35 +22,18 @@ impl VaryingBytes {
     /// Finds the bytes in which keys differ. Each of `keys` has any number of keys of this width,
     /// one after the other. `None` if the first word of the keys decides as well.
     pub fn find<'k>(width: usize, keys: impl Iterator<Item = &'k [u8]>) -> Option<Self> {
-        let last = width.checked_sub(WORD_BYTES).filter(|last| *last > 0)?;
-        // The last word may overlap the one before.
-        let starts: Vec<usize> = (0..last).step_by(WORD_BYTES).chain([last]).collect();
-        let mut keys = keys.filter(|keys| !keys.is_empty()).peekable();
-        let first = keys.peek()?.get(..width)?;
-        let word_at = |key: &[u8], start: usize| word(key.get(start..).unwrap_or_default(), 0);
-        let words: Vec<(u64, usize)> =
-            starts.iter().map(|start| (word_at(first, *start), *start)).collect();
-        let mut differing = vec![0u64; words.len()];
+        if width <= WORD_BYTES {
+            return None;
+        }
+        let mut differences = KeyDifferences::new(width);
         for keys in keys {
-            debug_assert_eq!(keys.len() % width, 0, "keys of {width} bytes");
-            for key in keys.chunks_exact(width) {
-                for (differing, (first, start)) in differing.iter_mut().zip(&words) {
-                    *differing |= word_at(key, *start) ^ first;
-                }
-            }
-            if differing
-                .first()
-                .is_some_and(|word| word.to_be_bytes().iter().all(|byte| *byte != 0))
-            {
+            differences.add(keys);
+            if differences.is_first_word_wholly_varying() {
                 return None;
             }
         }
-        let mut varies = vec![false; width];
-        for (start, differing) in starts.iter().zip(&differing) {
-            for (varies, byte) in varies.iter_mut().skip(*start).zip(differing.to_be_bytes()) {
-                *varies |= byte != 0;
-            }
-        }
+        let first = differences.first()?;
+        let varies: Vec<bool> = differences.differing().iter().map(|bits| *bits != 0).collect();
         let common: Vec<u8> = first
             .iter()
             .zip(&varies)

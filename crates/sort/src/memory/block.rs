@@ -1,11 +1,10 @@
 //! Blocks: rows that lie together in memory, and their keys.
 
-use std::sync::Arc;
-
 use dray_format::Batch;
 use dray_page::{Object, VerifiedPage};
 
 use super::block_keys::BlockKeys;
+use super::rows::RowSizes;
 use crate::error::{Error, Result};
 
 /// How the payload of rows, all of their columns, lies in memory.
@@ -30,18 +29,7 @@ pub(crate) struct Block {
 #[derive(Debug)]
 pub(crate) enum BlockPayload {
     Page(VerifiedPage),
-    Batch {
-        batch: Batch,
-        /// The bytes of each row as an object.
-        row_bytes: Arc<[u32]>,
-    },
-}
-
-/// A block, counted over all in-memory runs of a merge, and a row in it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RowLocation {
-    pub block: u32,
-    pub row: u32,
+    Batch { batch: Batch, row_bytes: RowSizes },
 }
 
 impl Block {

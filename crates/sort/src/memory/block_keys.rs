@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::error::{Error, Result};
-use crate::key::Keys;
+use crate::key::{Keys, WORD_BYTES};
 
 /// How many of `rows` sorted rows have keys less than `key`.
 pub(crate) fn rows_before<'k>(
@@ -75,6 +75,12 @@ impl BlockKeys {
     /// The keys of a batch; `width` as in [`new`](Self::new).
     pub fn from_keys(width: Option<usize>, keys: Keys) -> Result<Self> {
         let mut all = Self::new(width);
+        if let KeyBounds::Fixed(_) = all.bounds {
+            all.rows = keys.len();
+            all.bytes = keys.into_bytes();
+            all.end()?;
+            return Ok(all);
+        }
         all.extend(&keys, 0..keys.len())?;
         all.shrink();
         Ok(all)
@@ -101,6 +107,17 @@ impl BlockKeys {
             }
         };
         self.bytes.get(range)
+    }
+
+    /// Whether keys of one width ascend.
+    pub fn is_sorted(&self) -> bool {
+        match self.bounds {
+            KeyBounds::Fixed(WORD_BYTES) => {
+                self.bytes.as_chunks().0.iter().map(|key| u64::from_be_bytes(*key)).is_sorted()
+            }
+            KeyBounds::Fixed(width) => width == 0 || self.bytes.chunks_exact(width).is_sorted(),
+            KeyBounds::Variable(_) => false,
+        }
     }
 
     /// How many keys are less than `key`. The keys must be sorted.

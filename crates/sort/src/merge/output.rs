@@ -7,7 +7,7 @@ use dray_format::Batch;
 use super::merger::{MergedRow, Merger};
 use super::payload::OutputRows;
 use super::sources::Sources;
-use crate::context::SortContext;
+use crate::context::{OutputBatchMax, SortContext};
 use crate::error::Result;
 use crate::key::KeyRange;
 
@@ -24,14 +24,6 @@ pub(crate) struct PartitionOutput {
     merged: Vec<MergedRow>,
     /// How many of the merged rows are output.
     used: usize,
-}
-
-/// The largest batch.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct OutputBatchMax {
-    pub rows: usize,
-    /// A batch of one row may be larger.
-    pub bytes: usize,
 }
 
 impl PartitionOutput {

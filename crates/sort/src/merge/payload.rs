@@ -10,32 +10,23 @@ use std::sync::Arc;
 use dray_format::Batch;
 use dray_page::ColumnsBuilder;
 
-use super::gather::BatchGatherer;
 use super::merger::{MergedRow, Merger};
-use super::output::{MERGED_ROWS, OutputBatchMax};
-use super::parallel::PARTITION_BATCHES;
-use crate::context::SortContext;
+use super::output::MERGED_ROWS;
+use crate::context::{OutputBatchMax, OutputSize, SortContext};
 use crate::error::{Error, Result};
-use crate::memory::{BlockPayload, RowLocation};
+use crate::memory::{BatchGatherer, BlockPayload, RowLocation};
 use crate::run::{DiskRunWriter, MemoryRun, RowObject, read_page};
 
 /// The objects that are prefetched and copied at a time.
 const COPIED_ROWS: usize = 64;
 /// The objects that become columns at a time, so that their first bytes stay in the cache.
 const DECODED_ROWS: usize = 128;
-/// The most bytes of a batch of the result.
-const BATCH_BYTES_MAX: usize = 4 << 20;
 
 /// The bytes that a row is assumed to have when the number of rows is chosen that are merged before
 /// they are gathered into a run.
 const SPILLED_ROW_BYTES: usize = 128;
 /// The most rows that are merged before they are gathered into a run.
 const SPILLED_ROWS_MAX: usize = 256 << 10;
-/// The most rows and bytes that are gathered at a time for the result, which is returned in slices.
-const GATHERED_ROWS: usize = 256 << 10;
-const GATHERED_BYTES_MAX: usize = 128 << 20;
-/// The least number of times that each thread gathers.
-const GATHERINGS_MIN: usize = 2;
 
 /// The payload of the rows of a merge.
 #[derive(Debug)]
@@ -44,16 +35,6 @@ pub(crate) enum Payload {
     Pages,
     /// Rows of batches.
     Batches(Arc<BatchGatherer>),
-}
-
-/// How much of the result is made at a time.
-pub(crate) struct OutputSize {
-    /// The most rows of an output batch, which may be returned in slices.
-    pub rows_max: usize,
-    /// The most bytes of an output batch.
-    pub bytes_max: usize,
-    /// The rows of a partition of a parallel merge.
-    pub partition_rows: usize,
 }
 
 impl Payload {
@@ -75,19 +56,8 @@ impl Payload {
     /// How much of the result is made at a time, of `all_rows` rows by up to `threads` threads.
     pub fn output_size(&self, all_rows: usize, threads: usize, batch_rows: usize) -> OutputSize {
         match self {
-            Self::Pages => OutputSize {
-                rows_max: batch_rows,
-                bytes_max: BATCH_BYTES_MAX,
-                partition_rows: PARTITION_BATCHES * batch_rows,
-            },
-            Self::Batches(_) => {
-                let each = all_rows.div_ceil(threads.max(1));
-                let gatherings = each.div_ceil(GATHERED_ROWS).max(GATHERINGS_MIN);
-                let partition_rows = each.div_ceil(gatherings).max(batch_rows);
-                // Partitions vary in size, and each is gathered at once.
-                let rows_max = partition_rows + partition_rows / 4;
-                OutputSize { rows_max, bytes_max: GATHERED_BYTES_MAX, partition_rows }
-            }
+            Self::Pages => OutputSize::of_objects(batch_rows),
+            Self::Batches(_) => OutputSize::of_gathered_rows(all_rows, threads, batch_rows),
         }
     }
 

@@ -24,6 +24,10 @@ impl DiskRuns {
         Self { runs: Vec::new(), files }
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
     pub fn may_spill(&self) -> bool {
         self.files.is_some()
     }

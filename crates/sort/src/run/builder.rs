@@ -8,11 +8,11 @@ use dray_page::{Measured, PageBuilder};
 
 use super::cutoff::CutoffKey;
 use super::entry_sort;
-use super::in_memory::{MemoryRun, OrdinalSpan};
+use super::in_memory::{MemoryRun, OrdinalSpan, ordinal_at};
 use crate::context::SortContext;
 use crate::error::{Error, Result};
-use crate::key::{ENTRY_BLOCKS_END, Entry, KeyEncoder, Keys, VaryingBytes, word};
-use crate::memory::{Block, BlockKeys, BlockPayload, PayloadLayout, Reservation};
+use crate::key::{ENTRY_BLOCKS_END, Entry, KeyDifferences, KeyEncoder, Keys, VaryingBytes, word};
+use crate::memory::{Block, BlockKeys, BlockPayload, PayloadLayout, Reservation, RowSizes};
 
 /// The bits of an ordinal that number a row in its batch. The bits above are the batch's number.
 pub(crate) const BATCH_ROWS_BITS: u32 = 31;
@@ -45,6 +45,8 @@ pub(crate) struct RunBuilder {
     blocks: Vec<Block>,
     /// The keys of rows whose page is not full yet.
     keys: BlockKeys,
+    /// The bits in which keys differ. `None` if keys vary in width, or if rows are objects.
+    differences: Option<KeyDifferences>,
     rows: usize,
     ordinals: Vec<OrdinalSpan>,
     /// The bytes of all payload, and of the keys of `blocks`.
@@ -73,6 +75,11 @@ impl RunBuilder {
             )?,
             blocks: Vec::new(),
             keys: BlockKeys::new(context.encoder.width()),
+            differences: context
+                .encoder
+                .width()
+                .filter(|_| layout == PayloadLayout::Batches)
+                .map(KeyDifferences::new),
             rows: 0,
             ordinals: Vec::new(),
             bytes: 0,
@@ -87,6 +94,15 @@ impl RunBuilder {
 
     pub fn layout(&self) -> PayloadLayout {
         self.layout
+    }
+
+    pub fn blocks(&self) -> &[Block] {
+        &self.blocks
+    }
+
+    /// The bits in which keys differ. `None` if keys vary in width, or if rows are objects.
+    pub fn key_differences(&self) -> Option<&KeyDifferences> {
+        self.differences.as_ref()
     }
 
     /// The memory that is reserved, in bytes.
@@ -150,8 +166,9 @@ impl RunBuilder {
         let slice = batch.slice(rows.start, rows.len());
         let retained_bytes = retained_bytes / batch.rows * rows.len() + retained_bytes % batch.rows;
         let row_bytes = &input.measured.sizes()[rows.clone()];
+        let sizes = RowSizes::new(row_bytes);
         let payload_bytes =
-            retained_bytes + COLUMN_BYTES * slice.columns.len() + size_of_val(row_bytes);
+            retained_bytes + COLUMN_BYTES * slice.columns.len() + sizes.memory_bytes();
         let encoder = &self.context.encoder;
         let needed =
             payload_bytes + key_bytes(encoder, row_bytes) + size_of::<Entry>() * slice.rows;
@@ -159,9 +176,12 @@ impl RunBuilder {
             return Ok(Some(needed));
         }
         self.keys = BlockKeys::from_keys(encoder.width(), encoder.encode(&slice))?;
+        if let Some(differences) = &mut self.differences {
+            differences.add(self.keys.parts().0);
+        }
         self.bytes += payload_bytes;
         self.count(slice.rows, input.ordinal + rows.start as u64);
-        self.close_block(BlockPayload::Batch { batch: slice, row_bytes: row_bytes.into() })?;
+        self.close_block(BlockPayload::Batch { batch: slice, row_bytes: sizes })?;
         self.settle_reservation();
         Ok(None)
     }
@@ -240,6 +260,24 @@ impl RunBuilder {
         self.bytes += keys.memory_bytes();
         self.blocks.push(Block::new(payload, keys)?);
         Ok(())
+    }
+
+    /// The blocks of a run of batches, each with the ordinal of its first row, and the memory that
+    /// is reserved for them and for an entry of each row.
+    pub fn into_blocks(self) -> Result<(Vec<(u64, Block)>, Reservation)> {
+        debug_assert_eq!(
+            self.layout,
+            PayloadLayout::Batches,
+            "the rows of a batch are in one span"
+        );
+        let (ordinals, mut row) = (self.ordinals, 0);
+        let with_ordinal = |block: Block| {
+            let ordinal = ordinal_at(&ordinals, row);
+            row += block.len();
+            Ok((ordinal.ok_or_else(|| Error::missing("the place of a batch in the input"))?, block))
+        };
+        let blocks = self.blocks.into_iter().map(with_ordinal).collect::<Result<_>>()?;
+        Ok((blocks, self.reservation))
     }
 
     /// Sorts the rows, and drops those that the sort's [`RowSelection`] does not keep.

@@ -69,9 +69,13 @@ impl MemoryRun {
 
     /// The ordinal of a row; `None` if there is no such row.
     pub fn ordinal_at(&self, block: usize, row: usize) -> Option<u64> {
-        let row = self.first_rows.get(block)? + row;
-        let after = self.ordinals.partition_point(|span| span.row <= row);
-        let span = self.ordinals.get(after.checked_sub(1)?)?;
-        Some(span.ordinal + (row - span.row) as u64)
+        ordinal_at(&self.ordinals, self.first_rows.get(block)? + row)
     }
+}
+
+/// The ordinal of a row of a run.
+pub(super) fn ordinal_at(ordinals: &[OrdinalSpan], row: usize) -> Option<u64> {
+    let after = ordinals.partition_point(|span| span.row <= row);
+    let span = ordinals.get(after.checked_sub(1)?)?;
+    Some(span.ordinal + (row - span.row) as u64)
 }

@@ -85,7 +85,12 @@ unsafe extern "C" {
         column: *mut u32,
         error: *mut DrayError,
     ) -> i32;
-    fn dray_push_serialized(stream: *mut u8, bytes: *const u8, len: usize, error: *mut DrayError) -> i32;
+    fn dray_push_serialized(
+        stream: *mut u8,
+        bytes: *const u8,
+        len: usize,
+        error: *mut DrayError,
+    ) -> i32;
     fn dray_start(
         stream: *mut u8,
         parts: *mut *const DrayPart,

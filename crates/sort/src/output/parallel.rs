@@ -1,4 +1,4 @@
-//! Merges partitions of the result in parallel, ahead of their reader.
+//! Makes the partitions of the result in parallel, ahead of their reader.
 //!
 //! ```text
 //!   partition 0 ──▶ thread 0 ──▶ ▯▯ ──┐
@@ -16,15 +16,11 @@ use std::thread::JoinHandle;
 
 use dray_format::Batch;
 
-use super::merge_path::partitions;
-use super::output::{OutputBatchMax, PartitionOutput};
-use super::sources::Sources;
-use crate::context::SortContext;
+use super::partitions::{PartitionReader, Partitions};
+use crate::cancel::Cancel;
+use crate::context::PARTITION_BATCHES;
 use crate::error::{Error, Result};
-use crate::key::KeyRange;
 
-/// The approximate number of batches of a partition, and the most batches in its queue.
-pub(crate) const PARTITION_BATCHES: usize = 2;
 /// The most batches in memory for each thread: the queues of two partitions, and one that is made.
 pub(crate) const THREAD_BATCHES: usize = 2 * PARTITION_BATCHES + 1;
 
@@ -32,9 +28,9 @@ pub(crate) const THREAD_BATCHES: usize = 2 * PARTITION_BATCHES + 1;
 /// short result.
 type Message = Result<Option<Batch>>;
 
-/// Threads that merge partitions, and the queues of their batches.
+/// Threads that make partitions, and the queues of their batches.
 #[derive(Debug)]
-pub(crate) struct ParallelMerge {
+pub(crate) struct ParallelOutput {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
     /// The queues of the partitions that are not read yet.
@@ -46,10 +42,8 @@ pub(crate) struct ParallelMerge {
 /// What the threads share.
 #[derive(Debug)]
 struct Shared {
-    context: Arc<SortContext>,
-    sources: Sources,
-    batch_max: OutputBatchMax,
-    partitions: Vec<KeyRange>,
+    cancel: Cancel,
+    partitions: Partitions,
     /// The queue of each partition, until a thread takes it.
     queues: Vec<Mutex<Option<SyncSender<Message>>>>,
     /// The next partition to take.
@@ -60,22 +54,13 @@ struct Shared {
     stopped: AtomicBool,
 }
 
-impl ParallelMerge {
-    /// Starts threads that merge partitions of about `partition_rows` rows.
-    pub fn start(
-        context: Arc<SortContext>,
-        sources: Sources,
-        threads: usize,
-        partition_rows: usize,
-        batch_max: OutputBatchMax,
-    ) -> Result<Self> {
-        let partitions = partitions(&sources, partition_rows)?;
+impl ParallelOutput {
+    /// Starts threads that make partitions.
+    pub fn start(partitions: Partitions, threads: usize, cancel: Cancel) -> Result<Self> {
         let (senders, queues): (Vec<_>, Vec<_>) =
-            partitions.iter().map(|_| sync_channel(PARTITION_BATCHES)).unzip();
+            (0..partitions.len()).map(|_| sync_channel(PARTITION_BATCHES)).unzip();
         let shared = Arc::new(Shared {
-            context,
-            sources,
-            batch_max,
+            cancel,
             partitions,
             queues: senders.into_iter().map(|sender| Mutex::new(Some(sender))).collect(),
             next: AtomicUsize::new(0),
@@ -84,20 +69,20 @@ impl ParallelMerge {
             stopped: AtomicBool::new(false),
         });
         let (queues, queue) = (queues.into_iter(), None);
-        let mut merge = Self { shared, threads: Vec::with_capacity(threads), queues, queue };
+        let mut output = Self { shared, threads: Vec::with_capacity(threads), queues, queue };
         for number in 0..threads {
-            let shared = merge.shared.clone();
+            let shared = output.shared.clone();
             let named = std::thread::Builder::new().name(format!("dray-merge-{number}"));
             let refused = |error| Error::Thread(format!("can't start a thread to merge: {error}"));
-            merge.threads.push(named.spawn(move || shared.work()).map_err(refused)?);
+            output.threads.push(named.spawn(move || shared.work()).map_err(refused)?);
         }
-        Ok(merge)
+        Ok(output)
     }
 
     /// Waits for the next batch; `None` if there are no more rows.
     pub fn next_batch(&mut self) -> Result<Option<Batch>> {
         loop {
-            self.shared.context.cancel.check()?;
+            self.shared.cancel.check()?;
             if let Some(queue) = &self.queue {
                 let lost = |_| Err(Error::Thread("a merging thread has ended too early".into()));
                 if let Some(batch) = queue.recv().unwrap_or_else(lost)? {
@@ -115,7 +100,7 @@ impl ParallelMerge {
     }
 }
 
-impl Drop for ParallelMerge {
+impl Drop for ParallelOutput {
     fn drop(&mut self) {
         self.shared.stopped.store(true, Ordering::Relaxed);
         // Without receivers sending fails. Threads that wait to begin a partition see `stopped`.
@@ -135,7 +120,9 @@ impl Shared {
         let mut last = None;
         loop {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
-            let Some(range) = self.partitions.get(number) else { return };
+            if number >= self.partitions.len() {
+                return;
+            }
             let mut begun_max = lock(&self.begun_max);
             while number >= *begun_max {
                 begun_max =
@@ -146,7 +133,7 @@ impl Shared {
             let Some(queue) = queue.filter(|_| !self.stopped.load(Ordering::Relaxed)) else {
                 return;
             };
-            match self.merge(last, range, &queue) {
+            match self.make(number, last, &queue) {
                 Ok(output) => last = Some(output),
                 Err(error) => {
                     // Sending fails only if nobody reads any more.
@@ -157,27 +144,22 @@ impl Shared {
         }
     }
 
-    /// Merges a partition, and returns its output, whose buffers the next partition uses again.
-    fn merge(
+    /// Makes a partition, and returns its reader, whose buffers the next partition uses again.
+    fn make(
         &self,
-        last: Option<PartitionOutput>,
-        range: &KeyRange,
+        number: usize,
+        last: Option<PartitionReader>,
         queue: &SyncSender<Message>,
-    ) -> Result<PartitionOutput> {
-        let mut output = match last {
-            Some(last) => last.next_partition(&self.sources, range)?,
-            None => {
-                PartitionOutput::new(self.context.clone(), &self.sources, range, self.batch_max)?
-            }
-        };
-        while let Some(batch) = output.next_batch()? {
+    ) -> Result<PartitionReader> {
+        let mut reader = self.partitions.begin(number, last)?;
+        while let Some(batch) = self.partitions.next_batch(&mut reader)? {
             if queue.send(Ok(Some(batch))).is_err() {
-                return Ok(output);
+                return Ok(reader);
             }
         }
         // Sending fails only if nobody reads any more.
         let _ = queue.send(Ok(None));
-        Ok(output)
+        Ok(reader)
     }
 }
 

@@ -10,14 +10,16 @@
 //! ```
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use dray_format::{Batch, Bitmap, Column, Schema, Type, Values, copy_short};
 
 use crate::error::{Error, Result};
-use crate::memory::RowLocation;
+use crate::memory::{RowLocation, RowSizes};
 
+/// Values of a batch with more rows are read in the order in which they lie. Those of smaller ones
+/// stay in the processor's cache.
+const CACHED_ROWS: usize = 64 << 10;
 /// The bytes of a decimal of 128 bits.
 const DECIMAL_BYTES: usize = 16;
 
@@ -36,12 +38,12 @@ pub(crate) struct BatchGatherer {
     /// For each field, its column in every batch.
     fields: Vec<Vec<Column>>,
     /// For each batch, the bytes of its rows as objects. Their values in columns take no more.
-    row_bytes: Vec<Arc<[u32]>>,
+    row_bytes: Vec<RowSizes>,
 }
 
 impl BatchGatherer {
     /// Adds a batch, with the bytes of each of its rows as an object.
-    pub fn push(&mut self, batch: &Batch, row_bytes: &Arc<[u32]>) {
+    pub fn push(&mut self, batch: &Batch, row_bytes: &RowSizes) {
         debug_assert_eq!(batch.rows, row_bytes.len(), "each row has a size");
         self.fields.resize_with(batch.columns.len(), Vec::new);
         self.fields
@@ -60,17 +62,24 @@ impl BatchGatherer {
     pub fn row_bytes(&self, RowLocation { block, row }: RowLocation) -> Result<usize> {
         let batch = self.row_bytes.get(block as usize);
         let bytes = batch.and_then(|row_bytes| row_bytes.get(row as usize));
-        bytes.map(|bytes| *bytes as usize).ok_or_else(|| Error::missing("a row that is gathered"))
+        bytes.map(|bytes| bytes as usize).ok_or_else(|| Error::missing("a row that is gathered"))
     }
 
     /// The rows at these locations, in their order: fewer than 2³² rows, and than 2³¹ bytes.
     pub fn gather(&self, locations: &[RowLocation]) -> Result<Batch> {
+        Ok(Batch { rows: locations.len(), columns: self.gather_columns(locations, |_| true)? })
+    }
+
+    /// The columns that `is_wanted` by their index in the schema, of the rows at these locations.
+    /// The limits are those of [`gather`](Self::gather).
+    pub fn gather_columns(
+        &self,
+        locations: &[RowLocation],
+        is_wanted: impl Fn(usize) -> bool,
+    ) -> Result<Vec<Column>> {
         let moves = Moves::new(&self.row_bytes, locations)?;
-        let column = |columns: &Vec<Column>| moves.column(columns);
-        Ok(Batch {
-            rows: locations.len(),
-            columns: self.fields.iter().map(column).collect::<Result<_>>()?,
-        })
+        let wanted = self.fields.iter().enumerate().filter(|(column, _)| is_wanted(*column));
+        wanted.map(|(_, columns)| moves.column(columns)).collect()
     }
 }
 
@@ -95,7 +104,7 @@ pub(crate) fn slice(batch: &Batch, from: usize, rows: usize) -> Batch {
 struct Moves {
     /// Batches that rows come from, and the range of their moves.
     batches: Vec<(usize, Range<usize>)>,
-    /// Ordered by batch, and by row in the batch.
+    /// Ordered by batch.
     moves: Vec<Move>,
 }
 
@@ -110,7 +119,7 @@ impl Moves {
     /// # Errors
     /// [`Error::Internal`] for the location of a row that is not in `batches`, which has the sizes
     /// of the rows of each batch.
-    fn new(batches: &[Arc<[u32]>], locations: &[RowLocation]) -> Result<Self> {
+    fn new(batches: &[RowSizes], locations: &[RowLocation]) -> Result<Self> {
         let mut starts = vec![0; batches.len() + 1];
         for RowLocation { block, row } in locations {
             if batches.get(*block as usize).is_none_or(|rows| *row as usize >= rows.len()) {
@@ -129,8 +138,10 @@ impl Moves {
             moves[*start] = Move { from: *row, to: to as u32 };
             *start += 1;
         }
-        for (_, span) in &spans {
-            moves[span.clone()].sort_unstable_by_key(|row| row.from);
+        for (batch, span) in &spans {
+            if batches[*batch].len() > CACHED_ROWS {
+                moves[span.clone()].sort_unstable_by_key(|row| row.from);
+            }
         }
         Ok(Self { batches: spans, moves })
     }
