@@ -17,7 +17,7 @@ ROWS ?= 1000000
 NETWORK_ROWS ?= 500000
 PG_CONFIG ?= /usr/lib/postgresql/15/bin/pg_config
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo --preserve-env=PATH,CARGO_TARGET_DIR)
-FUZZ_SECONDS ?= 10
+FUZZ_SECONDS ?= 6
 # Larger numbers for `make test-all`.
 ALL_FUZZ_SECONDS ?= 600
 ALL_ROUNDS ?= 10000

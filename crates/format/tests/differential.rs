@@ -10,7 +10,7 @@ mod random;
 mod words;
 
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use bytes::Bytes;

@@ -69,6 +69,7 @@ use datafusion::execution::memory_pool::TrackConsumersPool;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use dray_sort::{SpillSpace, memory_bytes_default};
+use futures::future::BoxFuture;
 
 use self::listing::TableInfo;
 use self::pool::SharingPool;
@@ -120,7 +121,12 @@ pub struct CatalogOptions {
 ///
 /// If a table can't be found, named or read, or its kind is unknown. Each error is one sentence
 /// that also says what to do.
-pub async fn open(options: &CatalogOptions) -> Result<SessionContext, CatalogError> {
+pub fn open(options: &CatalogOptions) -> BoxFuture<'_, Result<SessionContext, CatalogError>> {
+    // Boxed, so that programs that await it do not compile its code once more.
+    Box::pin(open_tables(options))
+}
+
+async fn open_tables(options: &CatalogOptions) -> Result<SessionContext, CatalogError> {
     let threads = options.threads.max(1);
     let memory_bytes = options.memory_bytes.unwrap_or_else(memory_bytes_default);
     let (runtime, folder) = runtime(options, memory_bytes)?;

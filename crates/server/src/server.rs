@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use datafusion::prelude::SessionContext;
+use futures::future::BoxFuture;
 use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
@@ -28,6 +29,9 @@ const REFUSALS_MAX: usize = 16;
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A server with open tables and bound sockets.
+///
+/// Its futures are boxed, so that a program that awaits them does not compile their code once more:
+/// it is all of the server's, and takes minutes.
 pub struct Server {
     listeners: Vec<Listener>,
     metrics: Option<TcpListener>,
@@ -41,7 +45,11 @@ impl Server {
     /// # Errors
     /// If a table can't be opened, an address can't be bound, or other hosts can reach an address
     /// that requires no token.
-    pub async fn open(options: ServeOptions) -> Result<Self, ServeError> {
+    pub fn open(options: ServeOptions) -> BoxFuture<'static, Result<Self, ServeError>> {
+        Box::pin(Self::open_tables(options))
+    }
+
+    async fn open_tables(options: ServeOptions) -> Result<Self, ServeError> {
         // Sockets first, so that a port in use is reported before minutes of loading.
         let bound = Bound::new(&options).await?;
         let compute = Compute::new(options.catalog.threads);
@@ -59,12 +67,14 @@ impl Server {
     ///
     /// # Errors
     /// If an address can't be bound, or other hosts can reach an address that requires no token.
-    pub async fn with_context(
+    pub fn with_context(
         context: SessionContext,
         options: ServeOptions,
-    ) -> Result<Self, ServeError> {
-        let compute = Compute::new(options.catalog.threads);
-        Ok(Self::new(Bound::new(&options).await?, &context, compute, options))
+    ) -> BoxFuture<'static, Result<Self, ServeError>> {
+        Box::pin(async move {
+            let compute = Compute::new(options.catalog.threads);
+            Ok(Self::new(Bound::new(&options).await?, &context, compute, options))
+        })
     }
 
     fn new(
@@ -116,7 +126,15 @@ impl Server {
 
     /// Serves until `stop` completes. Then it accepts no new connections or statements, and waits
     /// for running statements. Dropping the future ends them at once.
-    pub async fn run(self, stop: impl Future<Output = ()>) {
+    pub fn run<'a>(self, stop: impl Future<Output = ()> + Send + 'a) -> BoxFuture<'a, ()> {
+        self.run_until(Box::pin(stop))
+    }
+
+    fn run_until(self, stop: BoxFuture<'_, ()>) -> BoxFuture<'_, ()> {
+        Box::pin(self.accept_until(stop))
+    }
+
+    async fn accept_until(self, mut stop: BoxFuture<'_, ()>) {
         let Self { listeners, metrics, shared, stop: stopping } = self;
         let refusals = Arc::new(Semaphore::new(REFUSALS_MAX));
         let mut connections = JoinSet::new();
@@ -144,7 +162,6 @@ impl Server {
         if let Some(listener) = metrics {
             accepting.spawn(endpoint::serve(listener, shared.metrics.clone()));
         }
-        tokio::pin!(stop);
         loop {
             tokio::select! {
                 () = &mut stop => break,

@@ -17,6 +17,7 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use dray_sort::{Distinct, OrderBy, SortColumn};
 use dray_wire::ErrorKind;
 use futures::StreamExt;
+use futures::future::BoxFuture;
 
 use super::{ExternalSortExec, SortRequest, footprint};
 use crate::arrow_batch_size::batch_bytes_max;
@@ -102,7 +103,11 @@ impl FileSort {
     /// # Errors
     /// If a file can't be read, the files have different columns, or a column to sort by doesn't
     /// exist.
-    pub async fn start(&self) -> Result<SortedFiles, SortError> {
+    pub fn start(&self) -> BoxFuture<'_, Result<SortedFiles, SortError>> {
+        Box::pin(self.open())
+    }
+
+    async fn open(&self) -> Result<SortedFiles, SortError> {
         let name = |number: usize| format!("input_{number}");
         let table = |(number, path): (usize, &PathBuf)| TableSpec {
             name: Some(name(number)),
@@ -239,7 +244,7 @@ impl SortedFiles {
     ///
     /// # Errors
     /// If reading or sorting fails.
-    pub async fn next(&mut self) -> Result<Option<RecordBatch>, SortError> {
-        Ok(self.batches.next().await.transpose()?)
+    pub fn next(&mut self) -> BoxFuture<'_, Result<Option<RecordBatch>, SortError>> {
+        Box::pin(async { Ok(self.batches.next().await.transpose()?) })
     }
 }
