@@ -19,8 +19,8 @@ from postgres_server import VERSIONS, Installation  # noqa: E402
 PG_CONFIGS = [path for path in os.environ.get("DRAY_PG_CONFIGS", "").split(":") if path]
 
 
-#: Tests of what hardly depends on the server's version. They run on the newest one, and on each with
-#: DRAY_ALL_VERSIONS or DRAY_PG_CONFIGS.
+#: Tests of what hardly depends on the server's version. They run on the newest one, and on each
+#: with DRAY_ALL_VERSIONS or DRAY_PG_CONFIGS.
 ON_ONE_VERSION = {
     "test_allocator",
     "test_interrupts",

@@ -11,8 +11,8 @@
 //! processor's cache (Frazer and McKellar, "Samplesort", 1970). Threads sort the buckets by
 //! themselves. Columns that are in the key are decoded from it, and only the others are gathered.
 //!
-//! It serves keys of one width whose differing bits fit an integer. Others are sorted in runs, which
-//! are merged. Rows that came in order stay as they are.
+//! It serves keys of one width whose differing bits fit an integer. Others are sorted in runs,
+//! which are merged. Rows that came in order stay as they are.
 
 mod buckets;
 mod input;

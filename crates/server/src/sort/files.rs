@@ -244,7 +244,7 @@ impl SortedFiles {
     ///
     /// # Errors
     /// If reading or sorting fails.
-    pub fn next(&mut self) -> BoxFuture<'_, Result<Option<RecordBatch>, SortError>> {
-        Box::pin(async { Ok(self.batches.next().await.transpose()?) })
+    pub async fn next(&mut self) -> Result<Option<RecordBatch>, SortError> {
+        Ok(self.batches.next().await.transpose()?)
     }
 }
