@@ -24,7 +24,7 @@ from lab.sort.contender import ENGINES, MEMORY, PARQUET, Engine, Row, Setting
 from lab.sort.data import Case, cases
 
 OUTPUT = RESULTS / "sort"
-PARTS = ("catalog-sales", "customer", "duckdb", "tpch", "curve")
+PARTS = ("catalog-sales", "customer", "duckdb", "tpch", "narrow", "curve")
 FORMS = (MEMORY, PARQUET)
 #: Data size / memory limit on the curve.
 RATIOS = (0.25, 0.5, 1, 2, 4, 8, 16)

@@ -57,6 +57,18 @@ SORT_TPCH = {
     10: (("l_orderkey", "l_suppkey", "l_linenumber", "l_comment"), REST),
     11: (("l_shipmode",), ("l_comment", "l_partkey")),
 }
+#: Rows of few columns at scale factor 1, and the seed of their numbers.
+NARROW_ROWS, NARROW_SEED = 10_000_000, 7
+#: Their keys.
+NARROW = {
+    "int64": ("k",),
+    "int64-million": ("k",),
+    "int64-nulls": ("k",),
+    "int32": ("k",),
+    "few": ("k", "l"),
+    "float64": ("k",),
+    "in-order": ("k",),
+}
 
 
 @dataclass(frozen=True)
@@ -178,6 +190,10 @@ def cases(part: str, scale_factor: float, tpcds_scale_factor: float) -> Iterator
             yield Case(
                 part, f"tpch-q{number}", title, "lineitem", scale_factor, keys, (*keys, *payload)
             )
+    elif part == "narrow":
+        for name, keys in NARROW.items():
+            table = f"narrow-{name}"
+            yield Case(part, table, f"{name}: by {', '.join(keys)}", table, scale_factor, keys)
     elif part == "curve":
         title = "lineitem, all columns by l_shipdate, l_orderkey"
         yield Case(
@@ -209,9 +225,49 @@ def catalog_sales(payload: int, scale_factor: float) -> Case:
 
 def table_file(table: str, scale_factor: float) -> Path:
     """A table as its generator wrote it."""
+    if table.startswith("narrow-"):
+        return narrow(table, scale_factor)
     return (
         Lineitem.of(scale_factor).parquet() if table == "lineitem" else tpcds(table, scale_factor)
     )
+
+
+def narrow(table: str, scale_factor: float) -> Path:
+    """A table of random numbers, as a file."""
+    path = cache_folder() / f"narrow-sf{scale_factor:g}" / f"{table}.parquet"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_suffix(".partial")
+        columns = narrow_columns(table.removeprefix("narrow-"), int(NARROW_ROWS * scale_factor))
+        pq.write_table(pa.table(columns), partial, row_group_size=ROW_GROUP_ROWS)
+        partial.rename(path)
+    return path
+
+
+def narrow_columns(name: str, rows: int) -> dict[str, np.ndarray | pa.Array]:
+    random = np.random.default_rng(NARROW_SEED)
+
+    def integers(kind: type, below: int | None = None) -> np.ndarray:
+        limits = np.iinfo(kind)
+        bounds = (limits.min, limits.max) if below is None else (0, below)
+        return random.integers(*bounds, rows, dtype=kind)
+
+    if name == "int64":
+        return {"k": integers(np.int64)}
+    if name == "int64-million":
+        return {"k": integers(np.int64, 1_000_000)}
+    if name == "int64-nulls":
+        return {"k": pa.array(integers(np.int64), mask=random.random(rows) < 0.1)}
+    if name == "int32":
+        return {"k": integers(np.int32), "v": integers(np.int32)}
+    if name == "few":
+        keys = {"k": integers(np.int32, 100), "l": integers(np.int32, 100)}
+        return keys | {"x": random.random(rows)}
+    if name == "float64":
+        return {"k": random.random(rows), "x": random.random(rows)}
+    if name == "in-order":
+        return {"k": np.arange(rows), "x": random.random(rows)}
+    raise Failure(f"no table narrow-{name}")
 
 
 def tpcds(table: str, scale_factor: float) -> Path:

@@ -30,7 +30,8 @@ TITLES = {
     "customer": "2. customer by integers and by strings (figure 5 of the paper)",
     "duckdb": "3. lineitem, wide, thin and by text",
     "tpch": "4. DataFusion's sort_tpch",
-    "curve": "5. A range of memory limits",
+    "narrow": "5. Rows of few columns, by random numbers",
+    "curve": "6. A range of memory limits",
 }
 NOTES = {
     "catalog-sales": "Two keys with few distinct values, and the first columns of the table. "
@@ -40,6 +41,7 @@ NOTES = {
     "duckdb": "All columns (wide) and one beside the keys (thin) by l_shipdate, l_orderkey; and "
     "all columns by l_comment.",
     "tpch": "Keys and payload of each query as in DataFusion's benchmark.",
+    "narrow": "Ten million rows at scale factor 1, of one to three columns of random numbers.",
     "curve": "The memory limit varies from four times the data size to a sixteenth of it. The "
     "list above tells how each engine receives it. A run is killed when it exceeds its limit by "
     "more than the headroom.",

@@ -203,9 +203,10 @@ impl Divide<'_> {
         samples
     }
 
-    /// Blocks for each thread, with about as many rows.
+    /// Blocks for each thread, with about as many rows. Few rows are not worth a thread.
     fn parts(&self) -> Vec<Range<usize>> {
-        let rows_each = self.rows().div_ceil(self.threads.max(1)).max(1);
+        let threads = self.threads.clamp(1, bucket_count(self.rows()));
+        let rows_each = self.rows().div_ceil(threads).max(1);
         let (mut parts, mut from, mut rows) = (Vec::new(), 0, 0);
         for (number, block) in self.blocks.iter().enumerate() {
             rows += block.len();
