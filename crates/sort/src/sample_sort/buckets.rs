@@ -133,6 +133,9 @@ pub(super) fn divide(
     if layout.bits() <= u64::BITS { divide.run::<u64>(layout) } else { divide.run::<u128>(layout) }
 }
 
+/// The entries of a bucket, in chunks. Those with equal keys are in the order of the input.
+type Bucket<P> = Vec<Vec<P>>;
+
 struct Divide<'a> {
     blocks: &'a [BlockKeys],
     key_bytes: usize,
@@ -147,7 +150,7 @@ impl Divide<'_> {
             Splitters::new(samples, bucket_count(self.rows()), layout.bits());
         let count = splitters.buckets();
         let parts = self.parts();
-        let scattered: Result<Vec<Vec<Vec<Vec<P>>>>> = match &parts[..] {
+        let scattered: Result<Vec<Vec<Bucket<P>>>> = match &parts[..] {
             [part] => Ok(vec![self.scatter(part.clone(), &layout, &splitters)?]),
             parts => std::thread::scope(|scope| {
                 let refused =
@@ -165,12 +168,12 @@ impl Divide<'_> {
                 threads.into_iter().map(|thread| thread.join().unwrap_or_else(lost)).collect()
             }),
         };
-        let mut buckets: Vec<Vec<Vec<P>>> = vec![Vec::new(); count];
-        for parts in scattered? {
-            debug_assert_eq!(parts.len(), count, "each thread has a part of each bucket");
-            buckets.iter_mut().zip(parts).for_each(|(bucket, parts)| bucket.extend(parts));
+        let mut buckets: Vec<Bucket<P>> = vec![Vec::new(); count];
+        for of_thread in scattered? {
+            debug_assert_eq!(of_thread.len(), count, "each thread has a part of each bucket");
+            buckets.iter_mut().zip(of_thread).for_each(|(bucket, chunks)| bucket.extend(chunks));
         }
-        let rows = |bucket: &Vec<Vec<P>>| bucket.iter().map(Vec::len).sum();
+        let rows = |bucket: &Bucket<P>| bucket.iter().map(Vec::len).sum();
         Ok(Box::new(EntryBuckets {
             rows: buckets.iter().map(rows).collect(),
             layout: Arc::new(layout),
@@ -218,14 +221,14 @@ impl Divide<'_> {
         parts
     }
 
-    /// Puts the entries of some blocks into buckets. Returns the parts of each bucket.
+    /// Puts the entries of some blocks into buckets.
     fn scatter<P: Packed>(
         &self,
         blocks: Range<usize>,
         layout: &EntryLayout,
         splitters: &Splitters<P>,
-    ) -> Result<Vec<Vec<Vec<P>>>> {
-        let mut full: Vec<Vec<Vec<P>>> = vec![Vec::new(); splitters.buckets()];
+    ) -> Result<Vec<Bucket<P>>> {
+        let mut full: Vec<Bucket<P>> = vec![Vec::new(); splitters.buckets()];
         let mut chunks: Vec<Vec<P>> = vec![Vec::new(); splitters.buckets()];
         let mut entries = [P::default(); PACKED_ROWS];
         for number in blocks {
@@ -252,7 +255,7 @@ impl Divide<'_> {
 }
 
 #[cold]
-fn next_chunk<P>(chunk: &mut Vec<P>, full: &mut Vec<Vec<P>>) {
+fn next_chunk<P>(chunk: &mut Vec<P>, full: &mut Bucket<P>) {
     full.push(std::mem::replace(chunk, Vec::with_capacity(CHUNK_ENTRIES)));
 }
 
@@ -261,8 +264,8 @@ struct EntryBuckets<P> {
     layout: Arc<EntryLayout>,
     /// The number of entries of each bucket.
     rows: Vec<usize>,
-    /// The entries, in parts, until they are taken. Those with equal keys are in their order.
-    buckets: Vec<Mutex<Vec<Vec<P>>>>,
+    /// The buckets, until they are taken.
+    buckets: Vec<Mutex<Bucket<P>>>,
 }
 
 impl<P: Packed> Buckets for EntryBuckets<P> {
