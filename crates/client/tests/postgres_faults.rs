@@ -126,7 +126,7 @@ struct Clean {
 
 #[test]
 fn faults_between_client_and_postgres() {
-    let faults = proxy::Run::new("DRAY_POSTGRES_FAULTS", 2_000);
+    let faults = proxy::Run::new("DRAY_POSTGRES_FAULTS", 2_000, 256 << 20);
     let server =
         Server::start(&[("max_connections", "200"), ("jit", "off"), ("autovacuum", "off")], None);
     server.sql(TYPES);

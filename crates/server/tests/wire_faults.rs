@@ -81,7 +81,7 @@ struct Clean {
 
 #[test]
 fn faults_between_client_and_server() {
-    let faults = proxy::Run::new("DRAY_FAULTS", 8_000);
+    let faults = proxy::Run::new("DRAY_FAULTS", 8_000, 128 << 20);
     let server = Running::start_with(|options| options.stall_timeout = Duration::from_secs(5));
     let upstream: SocketAddr = server.tcp.strip_prefix("dray://").unwrap().parse().unwrap();
     let clean: Vec<Clean> = STATEMENTS.iter().map(|sql| measure(upstream, sql)).collect();

@@ -7,23 +7,22 @@ use std::time::SystemTime;
 
 use super::{Framing, Proxy};
 
-/// What the process's memory may grow by from the first quarter of a run to its end. Allocators
-/// keep some memory that is free.
-const GROWTH_BYTES_MAX: u64 = 256 << 20;
-
 /// A run of faults.
 pub struct Run {
     pub seed: u64,
     faults: u64,
     /// The only fault to make, out of all.
     only: Option<u64>,
+    /// What the process's memory may grow by from the first quarter of the run to its end.
+    /// Allocators keep some memory that is free.
+    growth_bytes_max: u64,
     panics: Arc<AtomicUsize>,
 }
 
 impl Run {
     /// Counts panics from now on. `DRAY_SEED` sets the seed, which is printed, and `DRAY_FAULT` the
     /// only fault. The variable `faults_variable` sets the number of faults.
-    pub fn new(faults_variable: &str, faults: u64) -> Self {
+    pub fn new(faults_variable: &str, faults: u64, growth_bytes_max: u64) -> Self {
         let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
         let seed = number("DRAY_SEED", since_epoch.as_nanos() as u64);
         println!("DRAY_SEED={seed}");
@@ -34,7 +33,7 @@ impl Run {
             hook(info);
         }));
         let only = std::env::var("DRAY_FAULT").ok().map(|text| text.parse().unwrap());
-        Self { seed, faults: number(faults_variable, faults), only, panics }
+        Self { seed, faults: number(faults_variable, faults), only, growth_bytes_max, panics }
     }
 
     /// Makes the faults by `clients` threads. `make` makes the fault of a number, and gives one of
@@ -82,7 +81,7 @@ impl Run {
         );
         let (early, late) = (memory_early.into_inner(), resident_bytes());
         assert!(
-            self.only.is_some() || late < early + GROWTH_BYTES_MAX,
+            self.only.is_some() || late < early + self.growth_bytes_max,
             "{early} bytes of memory after a quarter, {late} at the end"
         );
         outcomes.map(AtomicU64::into_inner)
