@@ -12,7 +12,7 @@ use crate::run::{BATCH_ROWS_BITS, InputBatch, RunBuilder};
 use crate::state::{OpenRun, RUN_ROWS_MAX, SortState, lock};
 
 /// A run in memory takes at most `1 / RUN_DIVISOR` of the budget, divided by the number of writers.
-/// When memory is short, one thread sorts what all others have not sorted yet, so this is little.
+/// When memory is short, open runs are sorted before they are spilled, so this is little.
 const RUN_DIVISOR: usize = 8;
 
 /// Puts the rows of one thread into a sort.

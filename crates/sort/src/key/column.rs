@@ -92,15 +92,15 @@ impl ColumnEncoder {
             (&self.kind, &column.values)
         {
             match width {
-                1 => self.encode_numbers::<1>(*number, column, bytes, places),
-                2 => self.encode_numbers::<2>(*number, column, bytes, places),
-                4 => self.encode_numbers::<4>(*number, column, bytes, places),
-                8 => self.encode_numbers::<8>(*number, column, bytes, places),
-                16 => self.encode_numbers::<16>(*number, column, bytes, places),
-                32 => self.encode_numbers::<32>(*number, column, bytes, places),
-                _ => debug_assert!(false, "a number of {width} bytes"),
+                1 => return self.encode_numbers::<1>(*number, column, bytes, places),
+                2 => return self.encode_numbers::<2>(*number, column, bytes, places),
+                4 => return self.encode_numbers::<4>(*number, column, bytes, places),
+                8 => return self.encode_numbers::<8>(*number, column, bytes, places),
+                16 => return self.encode_numbers::<16>(*number, column, bytes, places),
+                32 => return self.encode_numbers::<32>(*number, column, bytes, places),
+                // As all other values, below.
+                _ => {}
             }
-            return;
         }
         let mut value = Vec::with_capacity(width);
         for (row, place) in places.enumerate() {
@@ -121,18 +121,15 @@ impl ColumnEncoder {
     ) {
         if self.null_marker.is_none() {
             for (place, value) in places.zip(values.as_chunks::<N>().0) {
-                if let Some(place) = place.first_chunk_mut::<N>() {
-                    number.encode(value, place);
-                    self.apply_direction(place);
-                }
+                number.encode(value, &mut place[..N]);
+                self.apply_direction(&mut place[..N]);
             }
             return;
         }
         for (row, (place, value)) in places.zip(values.as_chunks::<N>().0).enumerate() {
-            let place = self.write_marker(column.is_valid(row), place);
-            if let Some(place) = place.and_then(<[u8]>::first_chunk_mut::<N>) {
-                number.encode(value, place);
-                self.apply_direction(place);
+            if let Some(place) = self.write_marker(column.is_valid(row), place) {
+                number.encode(value, &mut place[..N]);
+                self.apply_direction(&mut place[..N]);
             }
         }
     }

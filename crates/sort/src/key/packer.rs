@@ -147,7 +147,7 @@ impl KeyPacker {
             } else {
                 let keys = keys.chunks_exact(self.common.len());
                 packed.iter_mut().zip(keys).for_each(|(packed, key)| {
-                    append(packed, word(key.get(start..).unwrap_or_default(), 0));
+                    append(packed, word(&key[start..], 0));
                 });
             }
         }
@@ -169,11 +169,10 @@ impl KeyPacker {
                 });
             } else {
                 let keys = keys.chunks_exact_mut(self.common.len());
-                let places = keys.map(|key| key.get_mut(start..).and_then(<[u8]>::first_chunk_mut));
-                places.zip(packed).for_each(|(place, packed)| {
-                    if let Some(place) = place {
-                        *place = (u64::from_be_bytes(*place) | word(packed)).to_be_bytes();
-                    }
+                keys.zip(packed).for_each(|(key, packed)| {
+                    let place = &mut key[start..start + WORD_BYTES];
+                    let bytes = word(packed).to_be_bytes();
+                    place.iter_mut().zip(bytes).for_each(|(to, byte)| *to |= byte);
                 });
             }
             bits_after += bits;

@@ -83,7 +83,7 @@ impl BatchGatherer {
     }
 }
 
-/// Rows of a gathered batch. Their strings are cut out: otherwise a consumer that validates strings
+/// Rows of a batch. Their strings are cut out: otherwise a consumer that validates strings
 /// would validate those of the whole batch with each slice.
 pub(crate) fn slice(batch: &Batch, from: usize, rows: usize) -> Batch {
     let mut slice = batch.slice(from, rows);

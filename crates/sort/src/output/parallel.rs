@@ -72,8 +72,8 @@ impl ParallelOutput {
         let mut output = Self { shared, threads: Vec::with_capacity(threads), queues, queue };
         for number in 0..threads {
             let shared = output.shared.clone();
-            let named = std::thread::Builder::new().name(format!("dray-merge-{number}"));
-            let refused = |error| Error::Thread(format!("can't start a thread to merge: {error}"));
+            let named = std::thread::Builder::new().name(format!("dray-sort-{number}"));
+            let refused = |error| Error::Thread(format!("can't start a thread to sort: {error}"));
             output.threads.push(named.spawn(move || shared.work()).map_err(refused)?);
         }
         Ok(output)
@@ -84,7 +84,8 @@ impl ParallelOutput {
         loop {
             self.shared.cancel.check()?;
             if let Some(queue) = &self.queue {
-                let lost = |_| Err(Error::Thread("a merging thread has ended too early".into()));
+                let lost =
+                    |_| Err(Error::Thread("a thread that sorted has ended too early".into()));
                 if let Some(batch) = queue.recv().unwrap_or_else(lost)? {
                     return Ok(Some(batch));
                 }

@@ -7,7 +7,7 @@ use dray_format::Batch;
 use crate::context::{OutputBatchMax, SortContext};
 use crate::error::{Error, Result};
 use crate::key::KeyRange;
-use crate::memory::Reservation;
+use crate::memory::{Reservation, slice};
 use crate::merge::{PartitionOutput, Sources, partitions};
 use crate::sample_sort::{SampleSort, SampleSortOutput};
 
@@ -122,7 +122,9 @@ impl Partitions {
             (Self::SampleSort(sort), PartitionReader::SampleSort(output)) => {
                 sort.next_batch(output)
             }
-            (Self::InOrder { .. }, PartitionReader::InOrder(batch)) => Ok(batch.take()),
+            (Self::InOrder { .. }, PartitionReader::InOrder(batch)) => {
+                Ok(batch.take().map(|batch| slice(&batch, 0, batch.rows)))
+            }
             _ => Err(Error::missing("the partition of a reader")),
         }
     }

@@ -274,7 +274,7 @@ impl<P: Packed> Buckets for EntryBuckets<P> {
     }
 
     fn rows(&self, bucket: usize) -> usize {
-        self.rows.get(bucket).copied().unwrap_or(0)
+        self.rows[bucket]
     }
 
     fn take_sorted(

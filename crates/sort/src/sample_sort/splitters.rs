@@ -30,10 +30,9 @@ impl<P: Packed> Splitters<P> {
         let mut slots = vec![[0; 2]; 1 << bits.min(SLOT_BITS)];
         let (mut first, mut rest) = (0, &splitters[..]);
         for (number, slot) in (0..).zip(&mut slots) {
-            // A splitter in this slot that is not its least entry divides it.
-            let before = rest.partition_point(|splitter| splitter.without(shift).low() < number);
-            let within = rest.partition_point(|splitter| splitter.without(shift).low() <= number);
-            debug_assert_eq!(before, 0, "splitters of earlier slots are passed");
+            let slot_of = |splitter: &P| splitter.without(shift).low();
+            debug_assert!(rest.iter().all(|splitter| slot_of(splitter) >= number));
+            let within = rest.partition_point(|splitter| slot_of(splitter) == number);
             *slot = [first, first + within as u16];
             first += within as u16;
             rest = &rest[within..];
