@@ -1,5 +1,7 @@
 //! The query engine's part of a statement: SQL to a plan, a plan to streams of batches.
 
+mod plan_cache;
+
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -17,6 +19,7 @@ use dray_format::arrow::{Decoder, StringLayout, batch_from_arrow, schema_from_ar
 use dray_format::{Batch, ErrorKind as FormatErrorKind, Schema, Type};
 use dray_wire::{ErrorKind, Estimate, Known, Query, ServerError};
 
+use self::plan_cache::PlanCache;
 use crate::arrow_batch_size::batch_bytes_max;
 use crate::catalog::{MEMORY_BATCH_ROWS, query_options};
 use crate::planning::{self, Planning};
@@ -56,6 +59,7 @@ pub(crate) struct Engine {
     /// each batch is passed on whole, not as eight slices. Other plans don't use it, since a sort
     /// would hold several such batches for each run that it merges.
     large_batches: Arc<TaskContext>,
+    plans: PlanCache,
 }
 
 impl Engine {
@@ -67,7 +71,7 @@ impl Engine {
         let context = SessionContext::new_with_state(state.clone());
         let config = state.config().clone().with_batch_size(MEMORY_BATCH_ROWS);
         let large_batches = Arc::new(TaskContext::from(&state).with_session_config(config));
-        Self { task: context.task_ctx(), large_batches, context }
+        Self { task: context.task_ctx(), large_batches, plans: PlanCache::default(), context }
     }
 
     /// The memory of all statements.
@@ -93,9 +97,7 @@ impl Engine {
 /// Whether a plan's batches are those of tables in memory, or share their buffers.
 fn passes_on_memory(plan: &dyn ExecutionPlan) -> bool {
     match plan.name() {
-        "DataSourceExec" => plan
-            .downcast_ref::<DataSourceExec>()
-            .is_some_and(|scan| scan.data_source().downcast_ref::<MemorySourceConfig>().is_some()),
+        "DataSourceExec" => scans_memory(plan),
         "CoalescePartitionsExec"
         | "CooperativeExec"
         | "GlobalLimitExec"
@@ -104,6 +106,13 @@ fn passes_on_memory(plan: &dyn ExecutionPlan) -> bool {
         | "UnionExec" => plan.children().into_iter().all(|child| passes_on_memory(child.as_ref())),
         _ => false,
     }
+}
+
+/// Whether an operator is the scan of a table in memory.
+fn scans_memory(operator: &dyn ExecutionPlan) -> bool {
+    operator
+        .downcast_ref::<DataSourceExec>()
+        .is_some_and(|scan| scan.data_source().downcast_ref::<MemorySourceConfig>().is_some())
 }
 
 /// A planned statement.
@@ -118,12 +127,15 @@ pub(crate) struct Plan {
     is_small: bool,
 }
 
-/// Plans a statement without running it.
+/// Plans a statement without running it. The plan is for one run.
 pub(crate) async fn plan(
     engine: &Engine,
     query: &Query,
     planning: &Arc<Planning>,
 ) -> Result<Plan, ServerError> {
+    if let Some(plan) = engine.plans.get(query)? {
+        return Ok(plan);
+    }
     let _entered = planning.enter();
     let planned = functions::while_planning(create_plan(engine, query, planning)).await;
     planned.map_err(|error| planning.refusal().unwrap_or(error))
@@ -147,6 +159,7 @@ async fn create_plan(
     if let Some(values) = values {
         logical = logical.with_param_values(ParamValues::List(values)).map_err(query_error)?;
     }
+    let is_immutable = plan_cache::is_immutable(&logical).map_err(query_error)?;
     let optimized = state.optimize(&logical).map_err(query_error)?;
     planning.check_plan(&optimized).map_err(query_error)?;
     let plan = state
@@ -172,7 +185,11 @@ async fn create_plan(
         Err(_) => Estimate::default(),
     };
     let (task, is_small) = (engine.task_for(plan.as_ref()), is_small(&plan));
-    Ok(Plan { schema: Arc::new(schema), estimate, plan, task, is_small })
+    let plan = Plan { schema: Arc::new(schema), estimate, plan, task, is_small };
+    if is_immutable {
+        engine.plans.insert(query, &plan);
+    }
+    Ok(plan)
 }
 
 /// Whether a plan reads so few rows that a switch to another thread would take longer.

@@ -62,6 +62,7 @@ mod sample_sort;
 mod sorted;
 mod sorter;
 mod state;
+mod threads;
 mod writer;
 
 pub use byte_size::ByteSize;

@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::memory::{PayloadLayout, Reservation};
 use crate::merge::DiskRuns;
 use crate::run::{CutoffKey, MemoryRun, RunBuilder};
+use crate::threads::in_threads;
 
 /// The memory for several threads that write runs is at most `1 / SPILL_DIVISOR` of the budget.
 const SPILL_DIVISOR: usize = 8;
@@ -158,28 +159,16 @@ impl SortState {
     /// Sorts the closed runs that are not sorted yet, with up to `threads` threads.
     pub fn sort_closed(&self, threads: usize) -> Result<()> {
         let runs = std::mem::take(&mut *lock(&self.unsorted));
-        let threads = threads.min(runs.len());
-        if threads < 2 {
-            return runs.into_iter().try_for_each(|run| self.sort(run));
-        }
+        let threads = threads.min(runs.len()).max(1);
         let runs = Mutex::new(runs);
-        let work = || {
+        let work = |()| {
             loop {
                 let next = lock(&runs).pop();
                 let Some(run) = next else { return Ok(()) };
                 self.sort(run)?;
             }
         };
-        std::thread::scope(|scope| {
-            let refused = |error| Error::Thread(format!("can't start a thread to sort: {error}"));
-            let begin = |_| {
-                let named = std::thread::Builder::new().name("dray-sort".into());
-                named.spawn_scoped(scope, work).map_err(refused)
-            };
-            let threads = (0..threads).map(begin).collect::<Result<Vec<_>>>()?;
-            let lost = |_| Err(Error::Thread("a thread that sorted has ended too early".into()));
-            threads.into_iter().try_for_each(|thread| thread.join().unwrap_or_else(lost))
-        })
+        in_threads("dray-sort", "to sort", vec![(); threads], work).map(drop)
     }
 
     /// Reserves the memory for writing a run with objects of up to `object_bytes`.

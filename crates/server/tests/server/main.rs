@@ -9,5 +9,6 @@ mod changed;
 mod common;
 mod hostile_files;
 mod messages;
+mod plans;
 mod sessions;
 mod sort;

@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::key::KeyRange;
 use crate::memory::{PayloadLayout, Reservation};
 use crate::run::{CutoffKey, DiskRun, DiskRunWriter, MemoryRun, SpillFiles};
+use crate::threads::in_threads;
 
 /// The runs on disk, and the files of the next ones.
 #[derive(Debug)]
@@ -61,27 +62,12 @@ impl DiskRuns {
             vec![KeyRange::default()]
         };
         let file = files.next_file()?;
-        let write = |range: &KeyRange| {
+        let write = |range: KeyRange| {
             let run = DiskRunWriter::new(files.store().clone(), file.clone(), context)?;
-            write_partition(context, sources, range, run)
+            write_partition(context, sources, &range, run)
         };
-        let written: Result<Vec<DiskRun>> = match &partitions[..] {
-            [all] => Ok(vec![write(all)?]),
-            partitions => std::thread::scope(|scope| {
-                let write = &write;
-                let refused =
-                    |error| Error::Thread(format!("can't start a thread to write a run: {error}"));
-                let begin = |range| {
-                    let named = std::thread::Builder::new().name("dray-spill".into());
-                    named.spawn_scoped(scope, move || write(range)).map_err(refused)
-                };
-                let threads = partitions.iter().map(begin).collect::<Result<Vec<_>>>()?;
-                let lost =
-                    |_| Err(Error::Thread("a thread that wrote a run has ended too early".into()));
-                threads.into_iter().map(|thread| thread.join().unwrap_or_else(lost)).collect()
-            }),
-        };
-        let run = written?.into_iter().reduce(DiskRun::followed_by);
+        let written = in_threads("dray-spill", "to write a run", partitions, write)?;
+        let run = written.into_iter().reduce(DiskRun::followed_by);
         let written = run.as_ref().map_or(0, DiskRun::rows);
         if context.selection.keeps_all() && written != sources.rows() {
             return Err(Error::Internal(format!("a run has {written} of {} rows", sources.rows())));

@@ -10,6 +10,7 @@ use crate::cancel::Cancel;
 use crate::error::{Error, Result};
 use crate::key::{KeyDifferences, KeyPacker, Packed, mask};
 use crate::memory::{BlockKeys, RowLocation};
+use crate::threads::in_threads;
 
 /// The rows of a bucket, about. Its entries and their copy fit a processor's own cache.
 const BUCKET_ROWS: usize = 32 << 10;
@@ -150,26 +151,10 @@ impl Divide<'_> {
             Splitters::new(samples, bucket_count(self.rows()), layout.bits());
         let count = splitters.buckets();
         let parts = self.parts();
-        let scattered: Result<Vec<Vec<Bucket<P>>>> = match &parts[..] {
-            [part] => Ok(vec![self.scatter(part.clone(), &layout, &splitters)?]),
-            parts => std::thread::scope(|scope| {
-                let refused =
-                    |error| Error::Thread(format!("can't start a thread to sort: {error}"));
-                let (layout, splitters) = (&layout, &splitters);
-                let begin = |part: &Range<usize>| {
-                    let part = part.clone();
-                    let named = std::thread::Builder::new().name("dray-scatter".into());
-                    let scatter = move || self.scatter(part, layout, splitters);
-                    named.spawn_scoped(scope, scatter).map_err(refused)
-                };
-                let threads = parts.iter().map(begin).collect::<Result<Vec<_>>>()?;
-                let lost =
-                    |_| Err(Error::Thread("a thread that sorted has ended too early".into()));
-                threads.into_iter().map(|thread| thread.join().unwrap_or_else(lost)).collect()
-            }),
-        };
+        let scatter = |part| self.scatter(part, &layout, &splitters);
+        let scattered = in_threads("dray-scatter", "to sort", parts, scatter)?;
         let mut buckets: Vec<Bucket<P>> = vec![Vec::new(); count];
-        for of_thread in scattered? {
+        for of_thread in scattered {
             debug_assert_eq!(of_thread.len(), count, "each thread has a part of each bucket");
             buckets.iter_mut().zip(of_thread).for_each(|(bucket, chunks)| bucket.extend(chunks));
         }

@@ -1,0 +1,154 @@
+//! Plans of short statements, for when the same statement comes again: planning takes longer than
+//! running `SELECT 1`.
+//!
+//! A statement is its text and the values of its parameters. Its plan is kept if
+//! - every plan of it would be the same: tables and settings never change while the server runs,
+//!   and no function of the statement depends on more than its arguments, as `now()` does;
+//! - it can run many times, also at the same time: its operators keep nothing from a run.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use datafusion::common::Result;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::execution_plan::reset_plan_states;
+use dray_wire::{Query, ServerError};
+
+use super::{Plan, execution_error, scans_memory};
+
+/// The most plans in the cache.
+const PLANS_MAX: usize = 256;
+/// Longer statements, with their parameters, are not kept. This also bounds their plans.
+const STATEMENT_BYTES_MAX: usize = 2 << 10;
+/// Plans of more columns are not kept.
+const COLUMNS_MAX: usize = 64;
+
+/// The operators that keep nothing from a run but metrics. Resetting a plan removes those.
+const STATELESS_OPERATORS: [&str; 10] = [
+    "CoalesceBatchesExec",
+    "CoalescePartitionsExec",
+    "CooperativeExec",
+    "EmptyExec",
+    "FilterExec",
+    "GlobalLimitExec",
+    "LocalLimitExec",
+    "PlaceholderRowExec",
+    "ProjectionExec",
+    "UnionExec",
+];
+
+/// The plans of statements that came before.
+#[derive(Default)]
+pub(super) struct PlanCache(Mutex<Plans>);
+
+#[derive(Default)]
+struct Plans {
+    plans: HashMap<Statement, Kept>,
+    /// Counts the uses of plans.
+    uses: u64,
+}
+
+struct Kept {
+    /// It is run by the statement that it was made for. Others get copies.
+    plan: Plan,
+    /// The value of [`Plans::uses`] when it was last used.
+    last_use: u64,
+}
+
+/// What a plan depends on.
+#[derive(PartialEq, Eq, Hash)]
+struct Statement {
+    sql: String,
+    parameters: Vec<u8>,
+}
+
+impl Statement {
+    /// `None` if the query is too long.
+    fn of(query: &Query) -> Option<Self> {
+        (query.sql.len() + query.parameters.len() <= STATEMENT_BYTES_MAX)
+            .then(|| Self { sql: query.sql.clone(), parameters: query.parameters.clone() })
+    }
+}
+
+impl PlanCache {
+    /// The plan of this statement, if it is kept, ready to be run once.
+    ///
+    /// # Errors
+    /// If the engine can't reset the plan.
+    pub(super) fn get(&self, query: &Query) -> Result<Option<Plan>, ServerError> {
+        let Some(statement) = Statement::of(query) else { return Ok(None) };
+        let Some(plan) = self.lock().get(&statement) else { return Ok(None) };
+        let reset = reset_plan_states(plan.plan.clone()).map_err(execution_error)?;
+        Ok(Some(Plan { plan: reset, ..plan }))
+    }
+
+    /// Keeps the plan of an immutable statement, if it is short and stateless.
+    pub(super) fn insert(&self, query: &Query, plan: &Plan) {
+        if let Some(statement) = Statement::of(query)
+            && plan.schema.nodes() <= COLUMNS_MAX
+            && is_stateless(plan.plan.as_ref())
+        {
+            self.lock().insert(statement, plan.clone());
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Plans> {
+        // A panic leaves at worst a plan too few.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Plans {
+    fn get(&mut self, statement: &Statement) -> Option<Plan> {
+        let kept = self.plans.get_mut(statement)?;
+        self.uses += 1;
+        kept.last_use = self.uses;
+        Some(kept.plan.clone())
+    }
+
+    fn insert(&mut self, statement: Statement, plan: Plan) {
+        if self.plans.len() >= PLANS_MAX {
+            let mut uses: Vec<u64> = self.plans.values().map(|kept| kept.last_use).collect();
+            // Half of them at a time, so that statements which all differ cost little.
+            let (_, median, _) = uses.select_nth_unstable(PLANS_MAX / 2);
+            let median = *median;
+            self.plans.retain(|_, kept| kept.last_use > median);
+        }
+        self.uses += 1;
+        self.plans.insert(statement, Kept { plan, last_use: self.uses });
+        debug_assert!(self.plans.len() <= PLANS_MAX);
+    }
+}
+
+/// Whether a statement always has the same plan: its functions depend on their arguments alone.
+pub(super) fn is_immutable(plan: &LogicalPlan) -> Result<bool> {
+    let mut is_immutable = true;
+    plan.apply_with_subqueries(|operator| {
+        operator.apply_expressions(|expr| {
+            expr.apply(|expr| {
+                is_immutable &= volatility(expr) == Volatility::Immutable;
+                Ok(if is_immutable { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+            })
+        })
+    })?;
+    Ok(is_immutable)
+}
+
+fn volatility(expr: &Expr) -> Volatility {
+    match expr {
+        Expr::ScalarFunction(call) => call.func.signature().volatility,
+        Expr::AggregateFunction(call) => call.func.signature().volatility,
+        Expr::WindowFunction(call) => call.fun.signature().volatility,
+        Expr::HigherOrderFunction(_) | Expr::ScalarVariable(..) => Volatility::Volatile,
+        _ => Volatility::Immutable,
+    }
+}
+
+/// Whether all operators keep nothing from a run.
+fn is_stateless(plan: &dyn ExecutionPlan) -> bool {
+    let children = plan.children();
+    (STATELESS_OPERATORS.contains(&plan.name()) || scans_memory(plan))
+        && children.into_iter().all(|child| is_stateless(child.as_ref()))
+}
