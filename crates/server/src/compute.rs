@@ -149,6 +149,11 @@ impl Lease {
         result.await.unwrap_or_else(|_| Err(Box::new("the planner's thread has ended")))
     }
 
+    /// The runtime of the workers.
+    pub(crate) fn workers(&self) -> Option<&Handle> {
+        self.executor.as_ref()?.workers.as_ref().map(Runtime::handle)
+    }
+
     /// Drops a value on the planner's thread, because dropping it may take long or recurse deeply.
     pub(crate) fn dispose(&self, value: impl Send + 'static) {
         self.submit(Box::new(move |_| drop(catch_unwind(AssertUnwindSafe(|| drop(value))))));

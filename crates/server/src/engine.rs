@@ -89,6 +89,12 @@ impl Engine {
         names
     }
 
+    /// The plan of a statement that came before, if running it takes microseconds. The plan is for
+    /// one run.
+    pub(crate) fn trivial_plan(&self, query: &Query) -> Result<Option<Plan>, ServerError> {
+        self.plans.get_trivial(query)
+    }
+
     fn task_for(&self, plan: &dyn ExecutionPlan) -> Arc<TaskContext> {
         if passes_on_memory(plan) { self.large_batches.clone() } else { self.task.clone() }
     }

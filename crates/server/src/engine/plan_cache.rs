@@ -5,15 +5,23 @@
 //! - every plan of it would be the same: tables and settings never change while the server runs,
 //!   and no function of the statement depends on more than its arguments, as `now()` does;
 //! - it can run many times, also at the same time: its operators keep nothing from a run.
+//!
+//! A trivial plan takes microseconds, less than a switch to another thread.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use datafusion::common::Result;
+use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
+use datafusion::logical_expr::{Expr, LogicalPlan, Operator, Volatility};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::{
+    BinaryExpr, Column, IsNotNullExpr, IsNullExpr, Literal,
+};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::execution_plan::reset_plan_states;
+use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use dray_wire::{Query, ServerError};
 
 use super::{Plan, execution_error, scans_memory};
@@ -24,6 +32,10 @@ const PLANS_MAX: usize = 256;
 const STATEMENT_BYTES_MAX: usize = 2 << 10;
 /// Plans of more columns are not kept.
 const COLUMNS_MAX: usize = 64;
+/// A trivial plan has at most this many expressions, counted with their subexpressions, and scans
+/// tables of at most this many bytes.
+const TRIVIAL_EXPRESSIONS_MAX: usize = 64;
+const TRIVIAL_SCAN_BYTES_MAX: usize = 64 << 10;
 
 /// The operators that keep nothing from a run but metrics. Resetting a plan removes those.
 const STATELESS_OPERATORS: [&str; 10] = [
@@ -37,6 +49,18 @@ const STATELESS_OPERATORS: [&str; 10] = [
     "PlaceholderRowExec",
     "ProjectionExec",
     "UnionExec",
+];
+
+/// Operators of simple expressions.
+const SIMPLE_OPERATORS: [Operator; 8] = [
+    Operator::Eq,
+    Operator::NotEq,
+    Operator::Lt,
+    Operator::LtEq,
+    Operator::Gt,
+    Operator::GtEq,
+    Operator::And,
+    Operator::Or,
 ];
 
 /// The plans of statements that came before.
@@ -53,6 +77,7 @@ struct Plans {
 struct Kept {
     /// It is run by the statement that it was made for. Others get copies.
     plan: Plan,
+    is_trivial: bool,
     /// The value of [`Plans::uses`] when it was last used.
     last_use: u64,
 }
@@ -78,8 +103,21 @@ impl PlanCache {
     /// # Errors
     /// If the engine can't reset the plan.
     pub(super) fn get(&self, query: &Query) -> Result<Option<Plan>, ServerError> {
+        self.get_if(query, |_| true)
+    }
+
+    /// The same, if the plan is trivial.
+    pub(super) fn get_trivial(&self, query: &Query) -> Result<Option<Plan>, ServerError> {
+        self.get_if(query, |kept| kept.is_trivial)
+    }
+
+    fn get_if(
+        &self,
+        query: &Query,
+        is_wanted: impl Fn(&Kept) -> bool,
+    ) -> Result<Option<Plan>, ServerError> {
         let Some(statement) = Statement::of(query) else { return Ok(None) };
-        let Some(plan) = self.lock().get(&statement) else { return Ok(None) };
+        let Some(plan) = self.lock().get_if(&statement, is_wanted) else { return Ok(None) };
         let reset = reset_plan_states(plan.plan.clone()).map_err(execution_error)?;
         Ok(Some(Plan { plan: reset, ..plan }))
     }
@@ -90,7 +128,8 @@ impl PlanCache {
             && plan.schema.nodes() <= COLUMNS_MAX
             && is_stateless(plan.plan.as_ref())
         {
-            self.lock().insert(statement, plan.clone());
+            let is_trivial = plan.is_small && is_trivial(&plan.plan);
+            self.lock().insert(statement, plan.clone(), is_trivial);
         }
     }
 
@@ -101,14 +140,14 @@ impl PlanCache {
 }
 
 impl Plans {
-    fn get(&mut self, statement: &Statement) -> Option<Plan> {
-        let kept = self.plans.get_mut(statement)?;
+    fn get_if(&mut self, statement: &Statement, is_wanted: impl Fn(&Kept) -> bool) -> Option<Plan> {
+        let kept = self.plans.get_mut(statement).filter(|kept| is_wanted(kept))?;
         self.uses += 1;
         kept.last_use = self.uses;
         Some(kept.plan.clone())
     }
 
-    fn insert(&mut self, statement: Statement, plan: Plan) {
+    fn insert(&mut self, statement: Statement, plan: Plan, is_trivial: bool) {
         if self.plans.len() >= PLANS_MAX {
             let mut uses: Vec<u64> = self.plans.values().map(|kept| kept.last_use).collect();
             // Half of them at a time, so that statements which all differ cost little.
@@ -117,7 +156,7 @@ impl Plans {
             self.plans.retain(|_, kept| kept.last_use > median);
         }
         self.uses += 1;
-        self.plans.insert(statement, Kept { plan, last_use: self.uses });
+        self.plans.insert(statement, Kept { plan, is_trivial, last_use: self.uses });
         debug_assert!(self.plans.len() <= PLANS_MAX);
     }
 }
@@ -151,4 +190,40 @@ fn is_stateless(plan: &dyn ExecutionPlan) -> bool {
     let children = plan.children();
     (STATELESS_OPERATORS.contains(&plan.name()) || scans_memory(plan))
         && children.into_iter().all(|child| is_stateless(child.as_ref()))
+}
+
+/// Whether a stateless plan of few rows has so few bytes to read and so few and simple expressions
+/// that running it takes microseconds. Calls of functions are not simple.
+fn is_trivial(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let (mut expressions, mut is_simple) = (0, true);
+    let visited = plan.apply(|operator| {
+        operator.apply_expressions(&mut |root| {
+            root.apply(|expression| {
+                expressions += 1;
+                is_simple &= self::is_simple(expression);
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })?;
+        if operator.children().is_empty() {
+            let context = StatisticsContext::new();
+            let read = context.compute(operator.as_ref(), &StatisticsArgs::new())?.total_byte_size;
+            let Precision::Exact(bytes) = read else {
+                is_simple = false;
+                return Ok(TreeNodeRecursion::Stop);
+            };
+            is_simple &= bytes <= TRIVIAL_SCAN_BYTES_MAX;
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    visited.is_ok() && is_simple && expressions <= TRIVIAL_EXPRESSIONS_MAX
+}
+
+fn is_simple(expression: &Arc<dyn PhysicalExpr>) -> bool {
+    if let Some(binary) = expression.downcast_ref::<BinaryExpr>() {
+        return SIMPLE_OPERATORS.contains(binary.op());
+    }
+    if let Some(literal) = expression.downcast_ref::<Literal>() {
+        return literal.value().size() <= STATEMENT_BYTES_MAX;
+    }
+    expression.is::<Column>() || expression.is::<IsNullExpr>() || expression.is::<IsNotNullExpr>()
 }

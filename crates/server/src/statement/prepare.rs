@@ -1,13 +1,16 @@
 //! What happens before a statement runs: it gets a slot, and its own threads plan and start it.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Instant;
 
 use dray_wire::{ErrorKind, Query};
+use futures::FutureExt;
 
 use super::start::{PeerNetwork, StartedStatement, Starter};
 use super::stop::{Stop, panic_error, while_client_waits};
 use crate::compute::Lease;
-use crate::connection::{Connection, stopped, stopping_error};
+use crate::connection::{Connection, ns_since, stopped, stopping_error};
 use crate::engine::{self, Plan};
 use crate::planning::{CancelOnDrop, Planning};
 use crate::slots::StatementSlot;
@@ -50,7 +53,8 @@ pub(super) async fn acquire_slot(connection: &mut Connection) -> Result<Statemen
     Ok(while_client_waits(connection, wait).await??)
 }
 
-/// Plans a statement and starts it, on its own threads.
+/// Plans a statement and starts it on its own threads, unless its plan is known and trivial: then
+/// it runs right here.
 pub(super) async fn start(
     connection: &mut Connection,
     lease: &Lease,
@@ -63,6 +67,19 @@ pub(super) async fn start(
         price_ns: connection.price_ns,
     };
     let (planning, timeout, query) = (Planning::new(), shared.plan_timeout, query.clone());
+    let looked_up = Instant::now();
+    if let (Some(plan), Some(workers)) = (shared.engine.trivial_plan(&query)?, lease.workers()) {
+        let starter = Starter {
+            workers,
+            engine: &shared.engine,
+            admission: &shared.admission,
+            planning: &planning,
+        };
+        let start = starter.start_plan(plan, ns_since(looked_up), &query, network);
+        let started =
+            while_client_waits(connection, AssertUnwindSafe(start).catch_unwind()).await?;
+        return Ok(started.unwrap_or_else(|panic| Err(panic_error(panic)))?);
+    }
     let cancels = CancelOnDrop(planning.clone());
     let work = lease.run(move |workers| {
         let starter = Starter {

@@ -63,7 +63,7 @@ pub(super) struct Starter<'a> {
 }
 
 impl Starter<'_> {
-    /// Plans a statement and starts it.
+    /// Plans a statement and starts it. Blocks until then.
     pub(super) fn start(
         &self,
         query: &Query,
@@ -73,16 +73,26 @@ impl Starter<'_> {
             let started = Instant::now();
             let plan = engine::plan(self.engine, query, self.planning).await?;
             self.planning.finish();
-            let plan_ns = ns_since(started);
-            let settings = settings(query, network.locality, self.admission, plan.threads());
-            let compression = resolve_compression(query.compression, network.locality);
-            let execution = match query.plan_only {
-                true => None,
-                false => Some(self.execute(&plan, network, settings, compression).await?),
-            };
-            let checksums = settings.checksum;
-            Ok(StartedStatement { plan, plan_ns, compression, checksums, execution })
+            self.start_plan(plan, ns_since(started), query, network).await
         })
+    }
+
+    /// Starts a plan, which took `plan_ns` nanoseconds to make.
+    pub(super) async fn start_plan(
+        &self,
+        plan: Plan,
+        plan_ns: u64,
+        query: &Query,
+        network: PeerNetwork,
+    ) -> Result<StartedStatement, ServerError> {
+        let settings = settings(query, network.locality, self.admission, plan.threads());
+        let compression = resolve_compression(query.compression, network.locality);
+        let execution = match query.plan_only {
+            true => None,
+            false => Some(self.execute(&plan, network, settings, compression).await?),
+        };
+        let checksums = settings.checksum;
+        Ok(StartedStatement { plan, plan_ns, compression, checksums, execution })
     }
 
     async fn execute(

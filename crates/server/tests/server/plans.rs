@@ -34,7 +34,7 @@ fn repeated_statements_have_the_same_rows() {
         "SELECT x FROM one WHERE x > 1",
         "SELECT * FROM one WHERE false",
         "SELECT n, text FROM numbers WHERE n = 500000",
-        "SELECT n FROM numbers LIMIT 3",
+        "SELECT count(*) FROM (SELECT n FROM numbers LIMIT 3)",
         "SELECT n FROM numbers WHERE n < 4 ORDER BY n DESC",
         "SELECT x FROM one UNION ALL SELECT 7",
         "SELECT count(*), sum(n) FROM numbers",
@@ -45,7 +45,11 @@ fn repeated_statements_have_the_same_rows() {
     ] {
         let mut answer = || {
             let batches = read(&mut connection, sql, &QueryOptions::default());
-            pretty_format_batches(&batches).unwrap().to_string()
+            let text = pretty_format_batches(&batches).unwrap().to_string();
+            let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+            // The order of rows is not defined.
+            lines.sort_unstable();
+            lines
         };
         let first = answer();
         (0..3).for_each(|_| assert_eq!(answer(), first, "{sql}"));
