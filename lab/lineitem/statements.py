@@ -21,13 +21,14 @@ import dray
 
 from lab.common.program import program_name
 
+LOOKUP = "FROM nation WHERE n_nationkey = 7"
 #: A statement without a table, and a row of a table in memory. `{}` stands for a number that
 #: differs from statement to statement: the server plans the second of each pair every time.
 STATEMENTS = {
     "SELECT 1": "SELECT 1",
     "SELECT 1, a new text each time": "SELECT 1 AS c{}",
-    "a row of nation": "SELECT n_name FROM nation WHERE n_nationkey = 7",
-    "a row of nation, a new text each time": "SELECT n_name AS c{} FROM nation WHERE n_nationkey = 7",
+    "a row of nation": f"SELECT n_name {LOOKUP}",
+    "a row of nation, a new text each time": f"SELECT n_name AS c{{}} {LOOKUP}",
 }
 
 
