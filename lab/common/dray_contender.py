@@ -49,9 +49,11 @@ class DrayServer(Server):
         ]
 
     def tcp_uri(self) -> str:
+        """A uri whose clients stay on TCP."""
+        address = f"{self.setting.testbed.address}:{self.port}?local_socket=false"
         if self.token is None:
-            return f"dray://{self.setting.testbed.address}:{self.port}"
-        return f"dray://{self.token}@{self.setting.testbed.address}:{self.port}?plain_token=true"
+            return f"dray://{address}"
+        return f"dray://{self.token}@{address}&plain_token=true"
 
     def start(self) -> None:
         if not self.setting.dray.exists():

@@ -35,6 +35,7 @@ def connect(
     ca: str | os.PathLike[str] | None = None,
     timeout: float = 10.0,
     read_timeout: float | None = None,
+    local_socket: bool = True,
 ) -> Connection:
     """Connect to a server.
 
@@ -68,6 +69,10 @@ def connect(
         :class:`ConnectionError`, and the connection is closed. A PostgreSQL server is silent while
         it computes. By default there is no limit; a server that is gone is noticed within about a
         minute.
+    local_socket : bool
+        Whether a connection over ``dray://`` may move from TCP to a Unix socket, which is faster.
+        It does so if the server runs on this host as the same user. Set this, or
+        ``?local_socket=false`` in the uri, to stay on TCP.
 
     Returns
     -------
@@ -89,7 +94,8 @@ def connect(
     ...     frame = connection.query("SELECT * FROM orders").pandas()
     """
     ca = None if ca is None else os.fspath(ca)
-    return Connection(_dray.connect(uri, token, plain_token, ca, timeout, read_timeout))
+    native = _dray.connect(uri, token, plain_token, ca, timeout, read_timeout, local_socket)
+    return Connection(native)
 
 
 def read(
@@ -102,6 +108,7 @@ def read(
     ca: str | os.PathLike[str] | None = None,
     timeout: float = 10.0,
     read_timeout: float | None = None,
+    local_socket: bool = True,
     **options: Any,
 ) -> Table:
     """Run a statement and return its whole result as a :class:`pyarrow.Table`.
@@ -116,7 +123,7 @@ def read(
     params : sequence, optional
         The values of ``$1, $2 …``. On a driver's connection, the values of the driver's own
         placeholders (``%s``).
-    token, plain_token, ca, timeout, read_timeout
+    token, plain_token, ca, timeout, read_timeout, local_socket
         As for :func:`connect`. Ignored for an open connection.
     **options
         As for :meth:`Connection.query`. An open connection accepts only ``extension``, ``numeric``,
@@ -152,6 +159,7 @@ def read(
         ca=ca,
         timeout=timeout,
         read_timeout=read_timeout,
+        local_socket=local_socket,
     ) as connection:
         return connection.query(sql, params, **options).arrow()
 

@@ -12,6 +12,7 @@ def connect(
     ca: str | None,
     timeout: float,
     read_timeout: float | None,
+    local_socket: bool,
 ) -> Connection: ...
 
 @final

@@ -82,7 +82,7 @@ class Result:
         =======================  ===============================================================
         ``path``                 where the result came from: ``"server"`` (a Dray server),
                                  ``"extension"`` or ``"rows"`` (PostgreSQL)
-        ``path_reason``          why it took this path
+        ``path_reason``          why it took this path; of a Dray server, over what it came
         ``rows``, ``chunks``     how many were received
         ``wire_bytes``           bytes received
         ``decoded_bytes``        the same as bytes of Arrow data

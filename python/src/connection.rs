@@ -20,6 +20,7 @@ use crate::result::Result;
 /// Connects to a server. `dray.connect` documents the parameters; `timeout` and `read_timeout` are
 /// in seconds.
 #[pyfunction]
+#[allow(clippy::too_many_arguments, reason = "Python passes each option by name")]
 pub fn connect(
     py: Python<'_>,
     uri: &str,
@@ -28,6 +29,7 @@ pub fn connect(
     ca: Option<PathBuf>,
     timeout: f64,
     read_timeout: Option<f64>,
+    local_socket: bool,
 ) -> PyResult<Connection> {
     let timeout = seconds(py, "timeout", timeout)?;
     let read_timeout =
@@ -39,6 +41,7 @@ pub fn connect(
         ca,
         timeout,
         read_timeout,
+        local_socket,
         client,
     };
     let mut raised = None;

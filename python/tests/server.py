@@ -39,9 +39,11 @@ class Server:
             text=True,
         )
         self.unix = f"dray+unix://{folder / 'dray.sock'}"
-        self.tcp = self._announced(
-            "listening on", "drays://" if "--tls-cert" in arguments else "dray://"
-        )
+        tls = "--tls-cert" in arguments
+        tcp = self._announced("listening on", "drays://" if tls else "dray://")
+        self.address = tcp.partition("://")[2]
+        # Clients of this uri stay on TCP.
+        self.tcp = tcp if tls else f"{tcp}?local_socket=false"
         self.metrics = self._announced("metrics on", "http://")
 
     def _announced(self, what: str, scheme: str) -> str:

@@ -34,7 +34,7 @@ def python_blocks(path: Path) -> list[str]:
 def placed(text: str, server: Server) -> str:
     """The text with the address of this test's server."""
     return text.replace(f"dray+unix://{SOCKET}", server.unix).replace(
-        "dray://localhost", server.tcp
+        "dray://localhost", f"dray://{server.address}"
     )
 
 

@@ -288,7 +288,7 @@ def test_closed(server: Server) -> None:
 def test_representations(server: Server, connection: dray.Connection) -> None:
     with dray.connect(server.tcp.replace("dray://", "dray://s3cret@")) as other:
         assert "s3cret" not in repr(other)
-        assert repr(other).startswith(f"<dray.Connection to {server.tcp}: dray")
+        assert repr(other).startswith(f"<dray.Connection to dray://{server.address}: dray")
     assert "closed" in repr(other)
     assert repr(connection.query("SELECT 1")) == "<dray.Result of 1 columns, 0 rows received>"
     assert connection.server.startswith("dray")

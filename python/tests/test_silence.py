@@ -294,7 +294,8 @@ def test_a_trickling_peer(
             peer.close()
     # A slow server is not silent.
     peer = Proxy(("127.0.0.1", port["tcp"]), pause=0.01)
-    with dray.connect(f"dray://127.0.0.1:{peer.port}", timeout=30, read_timeout=0.5) as connection:
+    uri = f"dray://127.0.0.1:{peer.port}?local_socket=false"
+    with dray.connect(uri, timeout=30, read_timeout=0.5) as connection:
         assert connection.query("SELECT 1 AS one").arrow().to_pydict() == {"one": [1]}
     peer.close()
 

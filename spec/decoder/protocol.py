@@ -13,7 +13,8 @@ from header import CHECKSUMMED, HEADER_BYTES, Limits, decode_header
 from schema import Field, decode_schema
 from tables import Tables
 
-VERSION = 2
+VERSION_MIN, VERSION = 2, 3
+INSTANCE_BYTES = 16
 FRAME_HEADER_BYTES = 8
 PAYLOAD_BYTES_MAX_BEFORE_WELCOME = 64 << 10
 PAYLOAD_BYTES_MAX = 16 << 20
@@ -169,9 +170,12 @@ class _ServerSession:
         return message
 
     def welcome(self, cursor: Cursor) -> Message:
-        fields = {"version": cursor.u16("version"), "server": cursor.string("server")}
-        if fields["version"] != VERSION:
-            raise Refused("version", f"{fields['version']}, this page is {VERSION}")
+        fields = {"version": cursor.u16("version")}
+        if not VERSION_MIN <= fields["version"] <= VERSION:
+            raise Refused("version", f"{fields['version']}, expected {VERSION_MIN} to {VERSION}")
+        fields["server"] = cursor.string("server")
+        if fields["version"] >= 3:
+            fields["instance"] = cursor.take(INSTANCE_BYTES, "instance")
         self.welcomed = True
         return Message("welcome", fields)
 
@@ -346,8 +350,9 @@ class _ClientSession:
             "version_min": cursor.u16("version_min"),
             "version_max": cursor.u16("version_max"),
         }
-        if not fields["version_min"] <= VERSION <= fields["version_max"]:
-            raise Refused("version", f"{fields}, this page is {VERSION}")
+        least = max(fields["version_min"], VERSION_MIN)
+        if least > min(fields["version_max"], VERSION):
+            raise Refused("version", f"{fields}, expected {VERSION_MIN} to {VERSION}")
         self.greeted = True
         return Message(
             "hello", fields | {"token": cursor.string("token"), "client": cursor.string("client")}

@@ -34,8 +34,11 @@ STATELESS = chunk(1, [NONE_MISSING, stream_values(0, constant(u32(0)))], 4, stat
 LIMITS = (16 << 20, 64 << 20, 256 << 20)
 
 
-def welcome(version=2) -> bytes:
-    return message(0x81, u16(version), string("dray 0.1"))
+INSTANCE = bytes.fromhex("00112233445566778899aabbccddeeff")
+
+
+def welcome(version=2, instance=b"", server="dray 0.1", after=b"") -> bytes:
+    return message(0x81, u16(version), string(server), instance, after)
 
 
 def started(

@@ -33,8 +33,9 @@ removed, replaced or written to, statements that read it fail. Restart to serve 
 tables URI` lists the tables.
 
 Once the tables are loaded, each address is printed on standard output as `listening on URI`. The \
-log goes to standard error. SIGINT or SIGTERM lets running transfers finish; a second signal ends \
-them. Sizes: 65536, 512MiB, 1.5GB.
+log goes to standard error. Clients on this host that run as this user and connect by TCP without \
+TLS move to a Unix socket by themselves, unless --behind-proxy is given. SIGINT or SIGTERM lets \
+running transfers finish; a second signal ends them. Sizes: 65536, 512MiB, 1.5GB.
 
 Examples:
   dray serve data/                         every file in the folder, on dray://127.0.0.1:7117

@@ -87,6 +87,10 @@ pub(crate) struct Login {
     /// Send the token without TLS, over a trusted network
     #[arg(long, help_heading = "Connection")]
     plain_token: bool,
+    /// Stay on TCP, instead of moving to a Unix socket of a Dray server that runs on this host as
+    /// this user
+    #[arg(long, help_heading = "Connection")]
+    no_local_socket: bool,
     /// PEM file with the certificate authority of the server, instead of the system's
     #[arg(long, value_name = "FILE", help_heading = "Connection")]
     ca: Option<PathBuf>,
@@ -187,6 +191,7 @@ impl Login {
             ca: self.ca.clone(),
             timeout,
             read_timeout,
+            local_socket: !self.no_local_socket,
             client: concat!("dray ", env!("CARGO_PKG_VERSION")).to_owned(),
         })
     }

@@ -28,6 +28,9 @@ pub struct ConnectOptions {
     /// How long the server may be silent while the client waits for it. After that the statement
     /// fails and the connection is closed. The uri's own value comes first; None is unlimited.
     pub read_timeout: Option<Duration>,
+    /// Moves a connection over plain TCP to a Unix socket, if the server runs on this host as this
+    /// user and offers one. Without it, the connection stays on TCP.
+    pub local_socket: bool,
     /// The name of this client in the server's log.
     pub client: String,
 }
@@ -41,6 +44,7 @@ impl Default for ConnectOptions {
             ca: None,
             timeout: Duration::from_secs(10),
             read_timeout: None,
+            local_socket: true,
             client,
         }
     }

@@ -61,7 +61,7 @@ pub struct Stats {
 pub struct TransferPath {
     /// Which path.
     pub kind: PathKind,
-    /// Why; empty where there is only one.
+    /// Why; of a Dray server, over what.
     pub reason: String,
 }
 

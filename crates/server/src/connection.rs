@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use dray_wire::{ClientEvent, ErrorKind, Secret, ServerError, ServerSession};
+use dray_wire::{ClientEvent, ErrorKind, Instance, Secret, ServerError, ServerSession};
 use tokio::sync::watch;
 use tracing::{Instrument, debug, info, info_span};
 
@@ -26,6 +26,8 @@ pub(crate) struct Shared {
     pub(crate) engine: Engine,
     pub(crate) admission: Admission,
     pub(crate) token: Option<Secret>,
+    /// Names the local socket in each welcome.
+    pub(crate) instance: Instance,
     /// See [`crate::ServeOptions`] for this and the other options.
     pub(crate) hello_timeout: Duration,
     pub(crate) behind_proxy: bool,
@@ -167,7 +169,7 @@ impl Connection {
         info!(client = hello.client, "connected");
         let mut out = Vec::new();
         let name = concat!("dray ", env!("CARGO_PKG_VERSION"));
-        self.session.welcome(name, &mut out).map_err(|_| Closed)?;
+        self.session.welcome(name, self.shared.instance, &mut out).map_err(|_| Closed)?;
         self.send(out).await
     }
 

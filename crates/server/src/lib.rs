@@ -28,6 +28,7 @@ mod exposure;
 mod functions;
 mod listen;
 mod liveness;
+mod local_socket;
 mod metrics;
 mod options;
 mod pipes;

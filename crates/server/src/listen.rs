@@ -15,6 +15,7 @@ use tracing::warn;
 
 use crate::certificate::Validity;
 use crate::liveness::{LivenessReader, enable_keepalive};
+use crate::local_socket::LocalSocket;
 use crate::options::ServeError;
 use crate::pipes::receive_first;
 use crate::slots::Peer;
@@ -31,6 +32,7 @@ const UNIX_BACKLOG: i32 = 1024;
 pub(crate) enum Listener {
     Tcp { listener: TcpListener, tls: Option<TlsAcceptor> },
     Unix { listener: UnixListener, _file: SocketFile },
+    Local(LocalSocket),
 }
 
 /// The file of a Unix socket. Dropping it removes the file.
@@ -88,9 +90,9 @@ impl Listener {
         Ok(Self::Unix { listener, _file: SocketFile(path.to_owned()) })
     }
 
-    /// The URI that clients connect to.
-    pub(crate) fn uri(&self) -> String {
-        match self {
+    /// The URI that clients connect to; None for the local socket, which they find by themselves.
+    pub(crate) fn uri(&self) -> Option<String> {
+        Some(match self {
             Self::Tcp { listener, tls } => {
                 let scheme = if tls.is_some() { "drays" } else { "dray" };
                 listener
@@ -98,7 +100,8 @@ impl Listener {
                     .map_or_else(|_| scheme.to_owned(), |address| format!("{scheme}://{address}"))
             }
             Self::Unix { _file: file, .. } => format!("dray+unix://{}", file.0.display()),
-        }
+            Self::Local(_) => return None,
+        })
     }
 
     pub(crate) async fn accept(&self) -> io::Result<Incoming> {
@@ -108,6 +111,7 @@ impl Listener {
                 Ok(Incoming::Tcp(stream, peer, tls.clone()))
             }
             Self::Unix { listener, .. } => Ok(Incoming::Unix(listener.accept().await?.0)),
+            Self::Local(socket) => Ok(Incoming::Unix(socket.accept().await?)),
         }
     }
 }
@@ -122,6 +126,11 @@ fn bind_private(path: &Path) -> io::Result<UnixListener> {
     socket.bind(&socket2::SockAddr::unix(path)?)?;
     // The folder's default access control list may have granted others more.
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+    listen_unix(socket)
+}
+
+/// Listens on a bound Unix socket.
+pub(crate) fn listen_unix(socket: socket2::Socket) -> io::Result<UnixListener> {
     socket.listen(UNIX_BACKLOG)?;
     socket.set_nonblocking(true)?;
     UnixListener::from_std(std::os::unix::net::UnixListener::from(socket))

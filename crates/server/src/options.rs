@@ -13,7 +13,9 @@ use crate::catalog::{CatalogError, CatalogOptions};
 pub struct ServeOptions {
     /// The tables.
     pub catalog: CatalogOptions,
-    /// TCP addresses to listen on.
+    /// TCP addresses to listen on. Without TLS and without `behind_proxy`, clients of this host and
+    /// user move from there to a Unix socket that the server also listens on (protocol.md section
+    /// 11).
     pub listen: Vec<SocketAddr>,
     /// A Unix socket to listen on.
     pub unix: Option<PathBuf>,
@@ -28,7 +30,7 @@ pub struct ServeOptions {
     /// Maximum number of open connections. Further clients receive an error.
     pub connections_max: usize,
     /// Maximum number of open connections from one host; None is three quarters of
-    /// `connections_max`. All clients on the Unix socket count as one host.
+    /// `connections_max`. All clients on Unix sockets count as one host.
     pub connections_per_host: Option<usize>,
     /// Maximum number of running statements. Further statements wait.
     pub statements_max: usize,

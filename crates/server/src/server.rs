@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use datafusion::prelude::SessionContext;
+use dray_wire::Instance;
 use futures::future::BoxFuture;
 use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -19,6 +20,7 @@ use crate::connection::{self, Shared};
 use crate::engine::Engine;
 use crate::exposure;
 use crate::listen::{Incoming, Listener, tls_acceptor};
+use crate::local_socket::LocalSocket;
 use crate::metrics::{Metrics, endpoint};
 use crate::options::{ServeError, ServeOptions};
 use crate::prices::Prices;
@@ -89,6 +91,7 @@ impl Server {
             admission: Admission::new(engine.memory_pool(), options.wait_timeout),
             engine,
             token: options.token,
+            instance: bound.instance,
             hello_timeout: options.hello_timeout,
             behind_proxy: options.behind_proxy,
             stall_timeout: options.stall_timeout,
@@ -104,7 +107,7 @@ impl Server {
             compute,
             stopping,
         });
-        let Bound { listeners, metrics, certificate_expires } = bound;
+        let Bound { listeners, metrics, certificate_expires, .. } = bound;
         certificate_expires.into_iter().for_each(|at| shared.metrics.certificate_expires(at));
         Self { listeners, metrics, shared, stop }
     }
@@ -116,7 +119,7 @@ impl Server {
 
     /// The URIs that clients connect to.
     pub fn uris(&self) -> Vec<String> {
-        self.listeners.iter().map(Listener::uri).collect()
+        self.listeners.iter().filter_map(Listener::uri).collect()
     }
 
     /// The address of the metrics endpoint.
@@ -193,6 +196,7 @@ impl Server {
 /// The bound sockets of a server.
 struct Bound {
     listeners: Vec<Listener>,
+    instance: Instance,
     metrics: Option<TcpListener>,
     /// When the first certificate of the chain expires.
     certificate_expires: Option<DateTime<Utc>>,
@@ -215,13 +219,16 @@ impl Bound {
         if let Some(path) = &options.unix {
             listeners.push(Listener::unix(path).await?);
         }
+        let local = LocalSocket::bind(options);
+        let instance = local.as_ref().map_or(Instance::NONE, LocalSocket::instance);
+        listeners.extend(local.map(Listener::Local));
         let metrics = match options.metrics {
             Some(address) => Some(TcpListener::bind(address).await.map_err(|cause| {
                 ServeError::new(format!("can't listen on http://{address} for metrics: {cause}"))
             })?),
             None => None,
         };
-        Ok(Self { listeners, metrics, certificate_expires })
+        Ok(Self { listeners, instance, metrics, certificate_expires })
     }
 }
 

@@ -13,7 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// The unit that per-host limits apply to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Peer {
-    /// All clients on the Unix socket.
+    /// All clients on Unix sockets.
     Unix,
     /// An IPv4 address, or a /64 network of IPv6: a host may use any address of its network.
     Host(IpAddr),

@@ -347,7 +347,7 @@ fn a_certificate_that_is_not_trusted() {
     std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
     let pair = (certificate.clone(), key);
     let server = Running::start_with(|options| options.tls = Some(pair));
-    let port = server.tcp.rsplit(':').next().unwrap().to_owned();
+    let port = server.address.rsplit(':').next().unwrap().to_owned();
     let connect = |scheme: &str, host: &str, ca: Option<&std::path::Path>| {
         let options = ConnectOptions {
             ca: ca.map(Into::into),

@@ -58,6 +58,8 @@ fn run(address: SocketAddr, sql: &str, options: &QueryOptions) -> Result<RecordB
     let connect = ConnectOptions {
         timeout: 2 * READ_TIMEOUT,
         read_timeout: Some(READ_TIMEOUT),
+        // The proxy passes the server's instance on.
+        local_socket: false,
         ..ConnectOptions::default()
     };
     let mut connection = Connection::connect(&format!("dray://{address}"), &connect)?;
@@ -83,7 +85,7 @@ struct Clean {
 fn faults_between_client_and_server() {
     let faults = proxy::Run::new("DRAY_FAULTS", 8_000, 128 << 20);
     let server = Running::start_with(|options| options.stall_timeout = Duration::from_secs(5));
-    let upstream: SocketAddr = server.tcp.strip_prefix("dray://").unwrap().parse().unwrap();
+    let upstream: SocketAddr = server.address.parse().unwrap();
     let clean: Vec<Clean> = STATEMENTS.iter().map(|sql| measure(upstream, sql)).collect();
     server.wait_for("connections_open", 0.0);
     let [right, late, refused] = faults.make_faults(

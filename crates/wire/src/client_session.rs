@@ -12,7 +12,7 @@ use crate::message::{
     Cancel, Checksums, Error, Finished, Hello, Message, Progress, Query, Report, Started, Welcome,
     check_limits,
 };
-use crate::{ProtocolError, Refusal, Result, VERSION};
+use crate::{ProtocolError, Refusal, Result, VERSION, VERSION_MIN};
 
 /// A message from the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,7 +115,7 @@ impl ClientSession {
     /// If the token is longer than a server accepts.
     pub fn hello(&mut self, token: &str, client: &str, out: &mut Vec<u8>) -> Result<()> {
         let hello = Hello {
-            version_min: VERSION,
+            version_min: VERSION_MIN,
             version_max: VERSION,
             token: token.into(),
             client: client.to_owned(),

@@ -16,6 +16,7 @@
 mod client_session;
 mod error;
 mod frame;
+mod instance;
 mod message;
 mod secret;
 mod server_session;
@@ -23,6 +24,7 @@ mod server_session;
 pub use client_session::{ClientSession, ServerEvent};
 pub use error::{ProtocolError, Refusal, Result};
 pub use frame::{FRAME_HEADER_BYTES, Frame, Kind};
+pub use instance::{INSTANCE_BYTES, Instance};
 pub use message::{
     Cancel, Checksums, CompressionChoice, Encoded, Error as ServerError, ErrorKind, Estimate,
     Finished, Hello, Known, PriceSet, Progress, Query, Report, Started, Welcome,
@@ -30,7 +32,9 @@ pub use message::{
 pub use secret::Secret;
 pub use server_session::{ClientEvent, ServerSession};
 
-/// The version of the protocol that this crate implements.
-pub const VERSION: u16 = 2;
+/// The highest version of the protocol that this crate implements.
+pub const VERSION: u16 = 3;
+/// The lowest one.
+pub const VERSION_MIN: u16 = 2;
 /// The default TCP port of a server.
 pub const DEFAULT_PORT: u16 = 7117;

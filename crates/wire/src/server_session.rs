@@ -8,7 +8,7 @@ use crate::message::{
     Cancel, DIGEST_BYTES, Error, Finished, Hello, Message, Progress, Query, Report, Started,
     Welcome,
 };
-use crate::{ProtocolError, Refusal, Result, VERSION};
+use crate::{Instance, ProtocolError, Refusal, Result, VERSION};
 
 /// A message from the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +38,8 @@ enum State {
 #[derive(Debug)]
 pub struct ServerSession {
     state: State,
+    /// The version that the connection uses.
+    version: u16,
     statement: u32,
     /// CRC-32C of the running statement's query.
     query: u32,
@@ -52,6 +54,7 @@ impl Default for ServerSession {
     fn default() -> Self {
         Self {
             state: State::AwaitingHello,
+            version: VERSION,
             statement: 0,
             query: 0,
             chunks: 0,
@@ -131,6 +134,7 @@ impl ServerSession {
             Kind::Hello => {
                 let hello = Hello::decode(payload)?;
                 self.state = State::Greeted;
+                self.version = VERSION.min(hello.version_max);
                 Ok(ClientEvent::Hello(hello))
             }
             Kind::Query => {
@@ -171,8 +175,8 @@ impl ServerSession {
     ///
     /// # Errors
     /// Never: the message always fits in a frame.
-    pub fn welcome(&mut self, server: &str, out: &mut Vec<u8>) -> Result<()> {
-        Welcome { version: VERSION, server: server.to_owned() }.encode(out)?;
+    pub fn welcome(&mut self, server: &str, instance: Instance, out: &mut Vec<u8>) -> Result<()> {
+        Welcome { version: self.version, server: server.to_owned(), instance }.encode(out)?;
         self.state = State::Ready;
         Ok(())
     }

@@ -13,11 +13,12 @@ use dray_format::{
     Unit, Values,
 };
 use dray_wire::{
-    Checksums, ClientEvent, ClientSession, Encoded, FRAME_HEADER_BYTES, Finished, Query, Report,
-    ServerSession, Started,
+    Checksums, ClientEvent, ClientSession, Encoded, FRAME_HEADER_BYTES, Finished, INSTANCE_BYTES,
+    Instance, Query, Report, ServerSession, Started,
 };
 
 const SERVER: &str = "server";
+const INSTANCE: Instance = Instance::new(*b"sixteen of bytes");
 
 fn query() -> Query {
     Query { checksums: Checksums::On, ..drive::query("SELECT at, name FROM t WHERE n < 1000") }
@@ -29,7 +30,7 @@ fn requests() -> Vec<u8> {
     let mut session = ClientSession::default();
     session.hello("secret", "test", &mut out).unwrap();
     let mut welcome = Vec::new();
-    ServerSession::default().welcome(SERVER, &mut welcome).unwrap();
+    ServerSession::default().welcome(SERVER, INSTANCE, &mut welcome).unwrap();
     let (raw, payload) = welcome.split_first_chunk().unwrap();
     session.message(session.frame(raw).unwrap(), payload).unwrap();
     session.query(query(), &mut out).unwrap();
@@ -81,7 +82,7 @@ fn answers(mut requests: &[u8]) -> Option<Vec<u8>> {
         let (payload, rest) = rest.split_at_checked(frame.payload_bytes as usize)?;
         requests = rest;
         match session.message(frame, payload).ok()? {
-            ClientEvent::Hello(_) => session.welcome(SERVER, &mut out).unwrap(),
+            ClientEvent::Hello(_) => session.welcome(SERVER, INSTANCE, &mut out).unwrap(),
             ClientEvent::Query(query) => break query,
             _ => {}
         }
@@ -110,6 +111,12 @@ fn answers(mut requests: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
+/// The frames behind the first one. A flipped bit of a hello may choose a lower version.
+fn behind_welcome(answers: &[u8]) -> &[u8] {
+    let payload_bytes = u32::from_le_bytes(*answers.first_chunk().unwrap());
+    &answers[FRAME_HEADER_BYTES + payload_bytes as usize..]
+}
+
 fn flipped(bytes: &[u8], bit: usize) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     bytes[bit / 8] ^= 1 << (bit % 8);
@@ -135,13 +142,14 @@ fn no_bit_of_an_exchange_can_be_another_one() {
         }
     }
     assert!(
-        unharmed <= 8 * SERVER.len(),
-        "{unharmed} bits beside the server's name are read by nobody"
+        unharmed <= 8 * (SERVER.len() + INSTANCE_BYTES),
+        "{unharmed} bits beside the server's name and instance are read by nobody"
     );
     for bit in 0..8 * said.len() {
         let Some(answers) = answers(&flipped(&said, bit)) else { continue };
         if let Ok(found) = heard(&answers) {
             assert_eq!(found, expected, "bit {bit} of the requests");
+            let (answers, whole) = (behind_welcome(&answers), behind_welcome(&whole));
             assert_eq!(answers, whole, "bit {bit} of the requests");
         }
     }

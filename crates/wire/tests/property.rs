@@ -12,8 +12,8 @@ use dray_format::{
 };
 use dray_wire::{
     Checksums, ClientEvent, ClientSession, CompressionChoice, Encoded, ErrorKind, Estimate,
-    FRAME_HEADER_BYTES, Finished, Frame, Kind, Known, PriceSet, Query, Report, ServerError,
-    ServerEvent, ServerSession, Started,
+    FRAME_HEADER_BYTES, Finished, Frame, INSTANCE_BYTES, Instance, Kind, Known, PriceSet, Query,
+    Report, ServerError, ServerEvent, ServerSession, Started,
 };
 
 /// A stream of random numbers (xorshift64*).
@@ -207,9 +207,10 @@ impl Pair {
         let ClientEvent::Hello(hello) = self.heard(out) else { panic!("not a hello") };
         assert_eq!((hello.token.reveal(), &hello.client), (token.as_str(), &name));
         let mut out = Vec::new();
-        self.server.welcome(&name, &mut out).unwrap();
+        let instance = Instance::new([random.number() as u8; INSTANCE_BYTES]);
+        self.server.welcome(&name, instance, &mut out).unwrap();
         let ServerEvent::Welcome(welcome) = self.told(out) else { panic!("not a welcome") };
-        assert_eq!(welcome.server, name);
+        assert_eq!((welcome.server, welcome.instance), (name, instance));
     }
 
     fn statement(&mut self, random: &mut Random) {

@@ -55,9 +55,10 @@ fn path(stats: &Stats) -> String {
         PathKind::Extension => "chunks from PostgreSQL's extension",
         PathKind::Rows => "rows from PostgreSQL",
     };
-    match stats.path.reason.as_str() {
-        "" => what.to_owned(),
-        reason => format!("{what}: {reason}"),
+    match (stats.path.kind, stats.path.reason.as_str()) {
+        (_, "") => what.to_owned(),
+        (PathKind::Server, transport) => format!("{what} {transport}"),
+        (_, reason) => format!("{what}: {reason}"),
     }
 }
 

@@ -24,6 +24,17 @@ fn it_says_where_it_listens() {
 }
 
 #[test]
+fn clients_of_this_host_leave_tcp() {
+    let server = Server::start(&["--listen", "tcp://127.0.0.1:0"]);
+    let explained = |more: &[&str]| {
+        stdout(&run(&[&["explain", server.uri(0), "SELECT 1 AS one"], more].concat()))
+    };
+    let (moved, stayed) = (explained(&[]), explained(&["--no-local-socket"]));
+    assert!(moved.contains("chunks from a Dray server over a Unix socket\n"), "{moved}");
+    assert!(stayed.contains("chunks from a Dray server over TCP\n"), "{stayed}");
+}
+
+#[test]
 fn a_token_is_asked_for() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("token");

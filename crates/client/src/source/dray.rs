@@ -1,5 +1,8 @@
-//! A Dray server: the greeting, queries, and the frames of results.
+//! A Dray server: connecting, queries, and the frames of results.
 
+mod greeting;
+#[cfg(target_os = "linux")]
+mod peer;
 mod transport;
 mod uri;
 
@@ -10,8 +13,9 @@ use arrow::array::RecordBatch;
 use dray_format::arrow::{batch_from_arrow, schema_from_arrow};
 use dray_format::{Checksum, ChunkKind, Compression, write};
 use dray_postgres::{Wait, is_timeout, parse_seconds, write_all};
-use dray_wire::{ClientSession, Query, Secret, ServerEvent, Welcome};
+use dray_wire::{ClientSession, Query, Secret, ServerEvent};
 
+use self::greeting::Greeting;
 use self::transport::Transport;
 pub use self::uri::Uri;
 use super::frames::{DecoderCache, Frame, FrameEvents, read_frame};
@@ -19,7 +23,7 @@ use super::{Event, ReceiveContext, Source, StopDeadline, cancelled};
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory::Arena;
 use crate::options::{ConnectOptions, PostgresOptions, QueryOptions};
-use crate::stats::TransferPath;
+use crate::stats::{PathKind, TransferPath};
 use crate::watch::{CancelCheck, Verdict};
 
 /// The buffer that small messages and the headers of chunks are read through.
@@ -68,12 +72,8 @@ impl DraySource {
                     };
                     options.read_timeout = Some(parse_seconds(value).ok_or_else(refused)?);
                 }
-                "plain_token" => {
-                    options.plain_token = value.parse().map_err(|_| {
-                        Error::usage("the uri's option plain_token is neither true nor false")
-                            .with_hint("plain_token=true")
-                    })?;
-                }
+                "plain_token" => options.plain_token = boolean(key, value)?,
+                "local_socket" => options.local_socket = boolean(key, value)?,
                 "ca" => options.ca = Some(value.into()),
                 // Parsing the uri has refused unknown options.
                 _ => {
@@ -85,8 +85,12 @@ impl DraySource {
             }
         }
         let from_environment = || std::env::var("DRAY_TOKEN").ok().map(Secret::from);
-        let token =
-            uri.token.clone().or(options.token).or_else(from_environment).unwrap_or_default();
+        let token = uri
+            .token
+            .clone()
+            .or(options.token.take())
+            .or_else(from_environment)
+            .unwrap_or_default();
         let mut wait = Wait::new(started + options.timeout, keep_waiting);
         let transport =
             Transport::connect(&uri, options.ca.as_deref(), options.read_timeout, &mut wait)?;
@@ -97,41 +101,9 @@ impl DraySource {
                  trusted network",
             ));
         }
-        let mut connection = Self {
-            transport,
-            session: ClientSession::default(),
-            buffer: Vec::with_capacity(READ_BUFFER_BYTES),
-            consumed: 0,
-            server: String::new(),
-            // A parsed uri is printed without its token.
-            place: uri.to_string(),
-            broken: false,
-            events: FrameEvents::default(),
-            decoders: DecoderCache::default(),
-        };
-        let mut hello = Vec::new();
-        connection.session.hello(token.reveal(), &options.client, &mut hello)?;
-        let mut check = || {
-            wait.check().map_err(|_| {
-                let what = format!("{uri} did not greet within {:?}", options.timeout);
-                Error::new(ErrorKind::Connection, what)
-                    .with_hint("is a dray server there, and TLS the same at both ends?")
-            })
-        };
-        connection.send(&hello, &mut check)?;
-        match connection.read_frame(&mut Arena::default(), &mut check)? {
-            Frame::Message(ServerEvent::Welcome(Welcome { server, .. })) => {
-                connection.server = server
-            }
-            Frame::Message(ServerEvent::Error(error)) => return Err(error.into()),
-            _ => {
-                return Err(Error::new(
-                    ErrorKind::Protocol,
-                    format!("{uri} did not answer the greeting"),
-                ));
-            }
-        }
-        Ok(connection)
+        // A parsed uri is printed without its token.
+        let place = uri.to_string();
+        Greeting { token, options: &options, place }.greet(transport, &mut wait)
     }
 
     fn send_cancel(&mut self, check: SocketCheck<'_>) -> Result<()> {
@@ -226,7 +198,7 @@ impl Source for DraySource {
     }
 
     fn path(&self) -> TransferPath {
-        TransferPath::default()
+        TransferPath { kind: PathKind::Server, reason: self.transport.name().to_owned() }
     }
 
     fn start(&mut self, sql: &str, options: &QueryOptions, cancel: CancelCheck<'_>) -> Result<()> {
@@ -303,6 +275,14 @@ impl Drop for DraySource {
             });
         }
     }
+}
+
+/// The value of an option of a uri.
+fn boolean(key: &str, value: &str) -> Result<bool> {
+    value.parse().map_err(|_| {
+        Error::usage(format!("the uri's option {key} is neither true nor false"))
+            .with_hint(format!("{key}=true"))
+    })
 }
 
 /// Whether to go on with a message that is half read or sent: also after a cancel, for

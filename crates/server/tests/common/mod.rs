@@ -19,7 +19,10 @@ use tokio::sync::oneshot;
 
 /// A running server. Dropping it stops the server.
 pub struct Running {
+    /// A uri whose clients stay on TCP.
     pub tcp: String,
+    /// Host and port of the TCP address.
+    pub address: String,
     pub unix: String,
     pub metrics: Arc<Metrics>,
     pub metrics_address: Option<std::net::SocketAddr>,
@@ -70,7 +73,16 @@ impl Running {
             uris.iter().find(|uri| uri.starts_with(scheme)).cloned().unwrap_or_default()
         };
         let (tcp, unix) = (uri("dray"), uri("dray+unix"));
-        Self { tcp, unix, metrics, metrics_address, folder, stop: Some(stop), thread: Some(thread) }
+        Self {
+            address: tcp.split('/').next_back().unwrap().to_owned(),
+            tcp: format!("{tcp}?local_socket=false"),
+            unix,
+            metrics,
+            metrics_address,
+            folder,
+            stop: Some(stop),
+            thread: Some(thread),
+        }
     }
 
     pub fn connect(&self) -> Connection {

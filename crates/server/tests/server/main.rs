@@ -8,6 +8,7 @@ mod changed;
 #[path = "../common/mod.rs"]
 mod common;
 mod hostile_files;
+mod local_socket;
 mod messages;
 mod plans;
 mod sessions;

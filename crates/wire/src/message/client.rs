@@ -5,7 +5,7 @@ use dray_format::{Cursor, ErrorKind as FormatErrorKind, Limits, Schema, put_byte
 
 use super::{Message, boolean, invalid};
 use crate::frame::{HANDSHAKE_BYTES_MAX, Kind, MESSAGE_BYTES_MAX};
-use crate::{ProtocolError, Refusal, Result, Secret, VERSION};
+use crate::{ProtocolError, Refusal, Result, Secret, VERSION, VERSION_MIN};
 
 const MAGIC: [u8; 4] = *b"DRAY";
 /// The lowest `chunk_bytes_max` that a client may set.
@@ -43,9 +43,10 @@ impl Message for Hello {
         }
         let (version_min, version_max) = (cursor.u16("version_min")?, cursor.u16("version_max")?);
         // Check this first: other versions may have other fields.
-        if !(version_min..=version_max).contains(&VERSION) {
+        if version_min.max(VERSION_MIN) > version_max.min(VERSION) {
             let what = format!(
-                "the client speaks versions {version_min} to {version_max}, this server {VERSION}"
+                "the client speaks versions {version_min} to {version_max}, this server \
+                 {VERSION_MIN} to {VERSION}"
             );
             return Err(ProtocolError::new(Refusal::Version, what));
         }

@@ -6,12 +6,14 @@ use dray_format::{Cursor, Schema, put_bytes};
 
 use super::{CompressionChoice, Message, boolean, invalid};
 use crate::frame::{HANDSHAKE_BYTES_MAX, Kind};
-use crate::{ProtocolError, Refusal, Result, VERSION};
+use crate::{INSTANCE_BYTES, Instance, ProtocolError, Refusal, Result, VERSION, VERSION_MIN};
 
 /// The texts of an error are truncated to this size, so that it fits in a frame before welcome.
 const TEXT_BYTES_MAX: usize = 16 << 10;
 /// The size of a digest in a message.
 pub(crate) const DIGEST_BYTES: usize = 4;
+/// The first version whose welcome has an instance (protocol.md section 4).
+const INSTANCE_SINCE: u16 = 3;
 
 /// The server's answer to hello.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +22,8 @@ pub struct Welcome {
     pub version: u16,
     /// The server's name and version.
     pub server: String,
+    /// The server's instance; [`Instance::NONE`] before version 3.
+    pub instance: Instance,
 }
 
 impl Message for Welcome {
@@ -29,18 +33,27 @@ impl Message for Welcome {
     fn write(&self, out: &mut Vec<u8>) -> Result<()> {
         out.extend_from_slice(&self.version.to_le_bytes());
         put_bytes(out, self.server.as_bytes())?;
+        if self.version >= INSTANCE_SINCE {
+            out.extend_from_slice(self.instance.bytes());
+        }
         Ok(())
     }
 
     fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
         let version = cursor.u16("version")?;
-        if version != VERSION {
+        if !(VERSION_MIN..=VERSION).contains(&version) {
             let what = format!(
-                "the server chose version {version} of the protocol, this client speaks {VERSION}"
+                "the server chose version {version} of the protocol, this client speaks \
+                 {VERSION_MIN} to {VERSION}"
             );
             return Err(ProtocolError::new(Refusal::Version, what));
         }
-        Ok(Self { version, server: cursor.string("server")?.to_owned() })
+        let server = cursor.string("server")?.to_owned();
+        let mut instance = [0; INSTANCE_BYTES];
+        if version >= INSTANCE_SINCE {
+            instance.copy_from_slice(cursor.take(INSTANCE_BYTES, "instance")?);
+        }
+        Ok(Self { version, server, instance: Instance::new(instance) })
     }
 }
 

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use dray_format::{Batch, HEADER_BYTES, Limits, Schema, decode};
 use dray_wire::{
     Checksums, ClientEvent, ClientSession, CompressionChoice, Estimate, FRAME_HEADER_BYTES,
-    Finished, Kind, ProtocolError, Query, ServerEvent, ServerSession, Started,
+    Finished, Instance, Kind, ProtocolError, Query, ServerEvent, ServerSession, Started,
 };
 
 /// Why bytes were refused.
@@ -62,7 +62,7 @@ pub fn begun(schema: Schema) -> Vec<u8> {
     let (mut client, mut server) = (ClientSession::default(), ServerSession::default());
     let (mut said, mut out) = (Vec::new(), Vec::new());
     client.hello("", "test", &mut said).unwrap();
-    server.welcome("test", &mut out).unwrap();
+    server.welcome("test", Instance::NONE, &mut out).unwrap();
     let (raw, payload) = out.split_first_chunk().unwrap();
     client.message(client.frame(raw).unwrap(), payload).unwrap();
     said.clear();
@@ -193,7 +193,7 @@ pub fn asked(mut bytes: &[u8]) -> Result<(Vec<&'static str>, Vec<Query>), Refuse
         bytes = rest;
         names.push(match session.message(frame, payload)? {
             ClientEvent::Hello(_) => {
-                session.welcome("test", &mut out)?;
+                session.welcome("test", Instance::NONE, &mut out)?;
                 "hello"
             }
             ClientEvent::Query(query) => {

@@ -63,12 +63,7 @@ impl Transport {
         match &uri.place {
             Place::Unix(path) => {
                 let stream = connect_unix(path, wait).map_err(failed)?;
-                // Best effort: the kernel caps it.
-                let _ = SockRef::from(&stream).set_recv_buffer_size(UNIX_BUFFER_BYTES);
-                Ok(Self::Unix(TimedStream::new(
-                    Unix { stream, pipes: Pipes::offer() },
-                    read_timeout,
-                )))
+                Ok(Self::over_unix(stream, read_timeout))
             }
             Place::Tcp { host, port, tls } => {
                 let stream = connect_host(host, *port, wait).map_err(failed)?;
@@ -80,6 +75,55 @@ impl Transport {
                 }
             }
         }
+    }
+
+    /// Connects to the local socket of this name, if a process of this user listens there
+    /// (protocol.md section 11).
+    #[cfg(target_os = "linux")]
+    pub(crate) fn connect_local(
+        name: &str,
+        read_timeout: Option<Duration>,
+        wait: &mut Wait<'_>,
+    ) -> io::Result<Self> {
+        // A byte 0 before the name stands for the abstract namespace.
+        let stream = connect_unix(Path::new(&format!("\0{name}")), wait)?;
+        if super::peer::peer_user(&stream)? != rustix::process::geteuid().as_raw() {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        Ok(Self::over_unix(stream, read_timeout))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn connect_local(
+        _: &str,
+        _: Option<Duration>,
+        _: &mut Wait<'_>,
+    ) -> io::Result<Self> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn over_unix(stream: UnixStream, read_timeout: Option<Duration>) -> Self {
+        // Best effort: the kernel caps it.
+        let _ = SockRef::from(&stream).set_recv_buffer_size(UNIX_BUFFER_BYTES);
+        Self::Unix(TimedStream::new(Unix { stream, pipes: Pipes::offer() }, read_timeout))
+    }
+
+    /// What the bytes travel over, in words.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Tcp(_) => "over TCP",
+            Self::Unix(_) => "over a Unix socket",
+            Self::Tls(_) => "over TLS",
+        }
+    }
+
+    /// Whether this is TCP without TLS, and both ends have the same host's addresses.
+    pub(crate) fn is_plain_on_this_host(&self) -> bool {
+        let Self::Tcp(line) = self else { return false };
+        let (Ok(peer), Ok(own)) = (line.stream().peer_addr(), line.stream().local_addr()) else {
+            return false;
+        };
+        peer.ip().to_canonical().is_loopback() || peer.ip() == own.ip()
     }
 
     /// Whether nobody on a network can see the bytes.

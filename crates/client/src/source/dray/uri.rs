@@ -24,7 +24,7 @@ pub(crate) enum Place {
 }
 
 /// The options that a uri may have after its `?`.
-const OPTIONS: [&str; 4] = ["token", "ca", "plain_token", "read_timeout"];
+const OPTIONS: [&str; 5] = ["token", "ca", "plain_token", "read_timeout", "local_socket"];
 
 /// Errors quote nothing of the uri but its scheme: a wrong part may be a token in its place.
 impl FromStr for Uri {
