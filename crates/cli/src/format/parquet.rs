@@ -27,6 +27,8 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 
 use self::column::Column;
+use self::compressor::Compressor;
+use self::numbers::Scratch;
 use super::{FileCompression, FileOptions, Sink, WriteError};
 
 /// Values for each thread. Encoding them takes a millisecond or more, starting a thread about 30
@@ -43,7 +45,8 @@ pub(super) struct ParquetSink<W: Write + Send> {
     schema: SchemaRef,
     options: FileOptions,
     codec: Compression,
-    threads: usize,
+    /// For each thread what it encodes with; None if the library encodes all columns.
+    scratches: Vec<Option<Scratch>>,
     /// The columns and rows of the current row group. It starts with its first row.
     columns: Vec<Column>,
     rows: usize,
@@ -64,14 +67,16 @@ impl<W: Write + Send> ParquetSink<W> {
         let writer = ArrowWriter::try_new(out, schema.clone(), Some(properties(codec)))?;
         let (file, factory) = writer.into_serialized_writer()?;
         let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
-        let threads = options.threads.unwrap_or(processors);
+        let threads = options.threads.unwrap_or(processors).max(1);
+        let scratch = |_| Ok::<_, WriteError>(Compressor::new(codec)?.map(Scratch::new));
+        let scratches = (0..threads).map(scratch).collect::<Result<Vec<_>, _>>()?;
         Ok(Self {
             file,
             factory,
             schema,
             options,
             codec,
-            threads,
+            scratches,
             columns: Vec::new(),
             rows: 0,
             waiting: Vec::new(),
@@ -97,29 +102,49 @@ impl<W: Write + Send> ParquetSink<W> {
         }
     }
 
+    /// Begins the columns, or those that the library encodes.
     fn begin_row_group(&mut self) -> Result<(), WriteError> {
+        if self.columns.is_empty() {
+            self.columns = self.new_columns();
+        }
+        if !self.columns.iter().any(|column| matches!(column, Column::Other { .. })) {
+            return Ok(());
+        }
         let writers = self.factory.create_column_writers(self.file.flushed_row_groups().len())?;
-        let schema = self.file.schema_descr();
-        self.columns.clear();
         for (leaf, writer) in writers.into_iter().enumerate() {
-            let root = schema.get_column_root_idx(leaf);
-            if root == self.columns.len() {
-                let (codec, rows_max) = (self.codec, self.options.row_group_rows);
-                let field = &self.schema.fields()[root];
-                self.columns.push(Column::new(field, schema.column(leaf), codec, rows_max));
-            }
-            if let Some(Column::Other { leaves, .. }) = self.columns.last_mut() {
+            let column = self.file.schema_descr().get_column_root_idx(leaf);
+            if let Some(Column::Other { leaves, .. }) = self.columns.get_mut(column) {
                 leaves.push(writer);
             }
         }
         Ok(())
     }
 
+    fn new_columns(&self) -> Vec<Column> {
+        let schema = self.file.schema_descr();
+        let has_scratch = self.scratches.iter().all(Option::is_some);
+        let mut columns = Vec::with_capacity(self.schema.fields().len());
+        for leaf in 0..schema.num_columns() {
+            let number = schema.get_column_root_idx(leaf);
+            // The other leaves of a column follow its first.
+            let Some(field) = self.schema.fields().get(number).filter(|_| number == columns.len())
+            else {
+                continue;
+            };
+            let rows_max = self.options.row_group_rows;
+            columns.push(match has_scratch {
+                true => Column::new(field, schema.column(leaf), self.codec, rows_max),
+                false => Column::other(field),
+            });
+        }
+        columns
+    }
+
     fn end_row_group(&mut self) -> Result<(), WriteError> {
         let threads = self.threads_for(self.rows);
         self.rows = 0;
-        let columns = self.columns.drain(..).collect();
-        let chunks = parallel_map(columns, threads, Column::finish)?;
+        let columns = self.columns.iter_mut().collect();
+        let chunks = parallel_map(columns, &mut self.scratches[..threads], Column::finish)?;
         let mut group = self.file.next_row_group()?;
         chunks.into_iter().try_for_each(|chunks| chunks.append_to(&mut group))?;
         group.close()?;
@@ -138,8 +163,9 @@ impl<W: Write + Send> ParquetSink<W> {
             let batches = take_rows(&mut self.waiting, rows);
             let threads = self.threads_for(rows);
             let columns = self.columns.iter_mut().enumerate().collect();
-            parallel_map(columns, threads, |(number, column)| {
-                batches.iter().try_for_each(|batch| column.write(batch.column(number)))
+            let scratches = &mut self.scratches[..threads];
+            parallel_map(columns, scratches, |(number, column): (_, &mut Column), scratch| {
+                batches.iter().try_for_each(|batch| column.write(batch.column(number), scratch))
             })?;
             self.rows += rows;
             self.waiting_rows -= rows;
@@ -150,7 +176,8 @@ impl<W: Write + Send> ParquetSink<W> {
     }
 
     fn threads_for(&self, rows: usize) -> usize {
-        (rows.saturating_mul(self.columns.len()) / VALUES_PER_THREAD).clamp(1, self.threads.max(1))
+        let threads = rows.saturating_mul(self.columns.len()) / VALUES_PER_THREAD;
+        threads.clamp(1, self.scratches.len())
     }
 }
 
@@ -200,31 +227,35 @@ fn take_rows(batches: &mut Vec<RecordBatch>, mut rows: usize) -> Vec<RecordBatch
     taken
 }
 
-/// Applies `work` to each item, in up to `threads` threads including this one. Results keep the
-/// order of the items.
-fn parallel_map<T: Send, R: Send>(
+/// Applies `work` to each item, in a thread for each scratch, of which this one is the first.
+/// Results keep the order of the items.
+fn parallel_map<T: Send, S: Send, R: Send>(
     items: Vec<T>,
-    threads: usize,
-    work: impl Fn(T) -> Result<R, WriteError> + Sync,
+    scratches: &mut [S],
+    work: impl Fn(T, &mut S) -> Result<R, WriteError> + Sync,
 ) -> Result<Vec<R>, WriteError> {
     let count = items.len();
     let items = Mutex::new(items.into_iter().enumerate());
     let next = || items.lock().unwrap_or_else(PoisonError::into_inner).next();
-    let run = || -> Result<Vec<(usize, R)>, WriteError> {
+    let run = |scratch: &mut S| -> Result<Vec<(usize, R)>, WriteError> {
         let mut done = Vec::new();
         while let Some((number, item)) = next() {
-            done.push((number, work(item)?));
+            done.push((number, work(item, scratch)?));
         }
         Ok(done)
     };
+    let run = &run;
     let lost = |_| Err("a thread that encoded a column has panicked".into());
     let parts = std::thread::scope(|scope| {
-        let begin = |_| {
-            std::thread::Builder::new().name("dray-parquet".into()).spawn_scoped(scope, run).ok()
+        let mut scratches = scratches.iter_mut().take(count.max(1));
+        let own = scratches.next();
+        let begin = |scratch| {
+            let thread = std::thread::Builder::new().name("dray-parquet".into());
+            thread.spawn_scoped(scope, move || run(scratch)).ok()
         };
         // If a thread can't be started, fewer do the work.
-        let others: Vec<_> = (1..threads.min(count)).map_while(begin).collect();
-        let mut parts = vec![run()];
+        let others: Vec<_> = scratches.map_while(begin).collect();
+        let mut parts: Vec<_> = own.map(run).into_iter().collect();
         parts.extend(others.into_iter().map(|other| other.join().unwrap_or_else(lost)));
         parts
     });

@@ -11,14 +11,17 @@ use parquet::schema::types::ColumnDescPtr;
 
 use super::super::WriteError;
 use super::number::is_number;
-use super::numbers::NumberChunk;
+use super::numbers::{NumberChunk, Scratch};
 use super::pages::EncodedChunk;
 
 pub(super) enum Column {
     Int32(Box<NumberChunk<i32>>),
     Int64(Box<NumberChunk<i64>>),
     /// The library's encoder for each leaf of the type.
-    Other { field: FieldRef, leaves: Vec<ArrowColumnWriter> },
+    Other {
+        field: FieldRef,
+        leaves: Vec<ArrowColumnWriter>,
+    },
 }
 
 impl Column {
@@ -29,23 +32,32 @@ impl Column {
         codec: Compression,
         rows_max: usize,
     ) -> Self {
-        let stored = leaf.physical_type();
-        let numbers = match stored {
-            _ if !is_number(field.data_type(), stored) => None,
-            Type::INT32 => NumberChunk::new(leaf, codec, rows_max).map(Box::new).map(Self::Int32),
-            _ => NumberChunk::new(leaf, codec, rows_max).map(Box::new).map(Self::Int64),
-        };
-        numbers.unwrap_or_else(|| Self::Other { field: field.clone(), leaves: Vec::new() })
+        match leaf.physical_type() {
+            stored if !is_number(field.data_type(), stored) => Self::other(field),
+            Type::INT32 => Self::Int32(Box::new(NumberChunk::new(leaf, codec, rows_max))),
+            _ => Self::Int64(Box::new(NumberChunk::new(leaf, codec, rows_max))),
+        }
     }
 
-    pub(super) fn write(&mut self, array: &ArrayRef) -> Result<(), WriteError> {
-        match self {
-            Self::Int32(chunk) => chunk.write(array),
-            Self::Int64(chunk) => chunk.write(array),
-            Self::Other { field, leaves } => {
+    /// A column that the library encodes.
+    pub(super) fn other(field: &FieldRef) -> Self {
+        Self::Other { field: field.clone(), leaves: Vec::new() }
+    }
+
+    /// Encodes values. Only columns for the library may have no `scratch`.
+    pub(super) fn write(
+        &mut self,
+        array: &ArrayRef,
+        scratch: &mut Option<Scratch>,
+    ) -> Result<(), WriteError> {
+        match (self, scratch) {
+            (Self::Int32(chunk), Some(scratch)) => chunk.write(array, scratch),
+            (Self::Int64(chunk), Some(scratch)) => chunk.write(array, scratch),
+            (Self::Other { field, leaves }, _) => {
                 let arrays = compute_leaves(field, array)?;
                 leaves.iter_mut().zip(&arrays).try_for_each(|(leaf, array)| Ok(leaf.write(array)?))
             }
+            _ => Err(no_compressor()),
         }
     }
 
@@ -60,16 +72,22 @@ impl Column {
         }
     }
 
-    pub(super) fn finish(self) -> Result<Chunks, WriteError> {
-        Ok(match self {
-            Self::Int32(chunk) => Chunks::Encoded(chunk.finish()?),
-            Self::Int64(chunk) => Chunks::Encoded(chunk.finish()?),
-            Self::Other { leaves, .. } => {
+    /// Ends the chunks of a row group.
+    pub(super) fn finish(&mut self, scratch: &mut Option<Scratch>) -> Result<Chunks, WriteError> {
+        match (self, scratch) {
+            (Self::Int32(chunk), Some(scratch)) => Ok(Chunks::Encoded(chunk.finish(scratch)?)),
+            (Self::Int64(chunk), Some(scratch)) => Ok(Chunks::Encoded(chunk.finish(scratch)?)),
+            (Self::Other { leaves, .. }, _) => {
                 let close = |leaf: ArrowColumnWriter| Ok::<_, WriteError>(leaf.close()?);
-                Chunks::Other(leaves.into_iter().map(close).collect::<Result<_, _>>()?)
+                Ok(Chunks::Other(leaves.drain(..).map(close).collect::<Result<_, _>>()?))
             }
-        })
+            _ => Err(no_compressor()),
+        }
     }
+}
+
+fn no_compressor() -> WriteError {
+    "a column is encoded without its compressor".into()
 }
 
 /// The complete chunks of a column.
@@ -84,7 +102,7 @@ impl Chunks {
         group: &mut SerializedRowGroupWriter<'_, W>,
     ) -> Result<(), WriteError> {
         match self {
-            Self::Encoded(EncodedChunk { bytes, close }) => group.append_column(&bytes, close)?,
+            Self::Encoded(chunk) => group.append_column(&chunk, chunk.close.clone())?,
             Self::Other(chunks) => {
                 chunks.into_iter().try_for_each(|chunk| chunk.append_to_row_group(group))?;
             }

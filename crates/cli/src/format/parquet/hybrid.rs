@@ -140,9 +140,11 @@ mod tests {
             } else {
                 let count = (header >> 1) * GROUP;
                 let bit = |at: usize| u32::from(bytes[at / 8] >> (at % 8) & 1);
-                values.extend((0..count).map(|value| {
-                    (0..width).map(|at| bit(value * width + at) << at).sum::<u32>()
-                }));
+                values.extend(
+                    (0..count).map(|value| {
+                        (0..width).map(|at| bit(value * width + at) << at).sum::<u32>()
+                    }),
+                );
                 bytes = &bytes[(header >> 1) * width..];
             }
         }

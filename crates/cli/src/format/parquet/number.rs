@@ -14,7 +14,7 @@ use parquet::file::statistics::{Statistics, ValueStatistics};
 pub(super) trait Number: ArrowNativeType + Ord + Debug {
     const TYPE: Type;
 
-    fn bits(self) -> u64;
+    fn number(self) -> i64;
 
     /// Appends the values of an array that are not NULL. Its type [`is_number`].
     fn extend(values: &mut Vec<Self>, array: &ArrayRef);
@@ -49,8 +49,8 @@ impl Number for i32 {
     const TYPE: Type = Type::INT32;
 
     #[inline]
-    fn bits(self) -> u64 {
-        u64::from(self as u32)
+    fn number(self) -> i64 {
+        i64::from(self)
     }
 
     fn extend(values: &mut Vec<Self>, array: &ArrayRef) {
@@ -77,8 +77,8 @@ impl Number for i64 {
     const TYPE: Type = Type::INT64;
 
     #[inline]
-    fn bits(self) -> u64 {
-        self as u64
+    fn number(self) -> i64 {
+        self
     }
 
     fn extend(values: &mut Vec<Self>, array: &ArrayRef) {

@@ -28,41 +28,55 @@ pub(super) struct NumberChunk<T> {
     values: Vec<T>,
     /// Which of its rows are not NULL.
     validity: BooleanBufferBuilder,
-    /// None if values are plain from here on.
-    dictionary: Option<Dictionary<T>>,
-    /// The indexes of a page, whose memory the next one uses again.
-    indexes: Vec<u32>,
+    dictionary: Dictionary<T>,
+    /// Whether values get indexes into the dictionary from here on.
+    is_indexed: bool,
     pages: Pages<T>,
 }
 
+/// What a thread needs for a page, whatever its column.
+pub(super) struct Scratch {
+    compressor: Compressor,
+    page: Vec<u8>,
+    indexes: Vec<u32>,
+}
+
+impl Scratch {
+    pub(super) fn new(compressor: Compressor) -> Self {
+        Self { compressor, page: Vec::new(), indexes: Vec::new() }
+    }
+}
+
 impl<T: Number> NumberChunk<T> {
-    /// None if the library has to write chunks with this codec.
-    pub(super) fn new(column: ColumnDescPtr, codec: Compression, rows_max: usize) -> Option<Self> {
-        Some(Self {
+    pub(super) fn new(column: ColumnDescPtr, codec: Compression, rows_max: usize) -> Self {
+        Self {
             may_have_nulls: column.max_def_level() > 0,
             rows_max,
             values: Vec::new(),
             validity: BooleanBufferBuilder::new(0),
-            dictionary: Some(Dictionary::new()),
-            indexes: Vec::new(),
-            pages: Pages::new(column, codec, Compressor::new(codec)?),
-        })
+            dictionary: Dictionary::new(),
+            is_indexed: true,
+            pages: Pages::new(column, codec, 0),
+        }
     }
 
     /// The estimated size of the chunk so far.
     pub(super) fn bytes(&self) -> usize {
-        let dictionary = self.dictionary.as_ref().map_or(0, |dictionary| dictionary.values().len());
-        self.pages.bytes() + (self.values.len() + dictionary) * size_of::<T>()
+        self.pages.bytes() + (self.values.len() + self.dictionary.values().len()) * size_of::<T>()
     }
 
-    pub(super) fn write(&mut self, array: &ArrayRef) -> Result<(), WriteError> {
+    pub(super) fn write(
+        &mut self,
+        array: &ArrayRef,
+        scratch: &mut Scratch,
+    ) -> Result<(), WriteError> {
         let mut from = 0;
         while from < array.len() {
             let rows = (PAGE_ROWS - self.validity.len()).min(array.len() - from);
             self.append(&array.slice(from, rows));
             from += rows;
             if self.validity.len() == PAGE_ROWS {
-                self.end_page()?;
+                self.end_page(scratch)?;
             }
         }
         Ok(())
@@ -76,29 +90,30 @@ impl<T: Number> NumberChunk<T> {
         }
     }
 
-    fn end_page(&mut self) -> Result<(), WriteError> {
+    fn end_page(&mut self, scratch: &mut Scratch) -> Result<(), WriteError> {
         let rows = self.validity.len();
-        let mut bytes = Vec::with_capacity(size_of_val(self.values.as_slice()) + rows / 8 + 16);
+        scratch.page.clear();
         if self.may_have_nulls {
-            self.encode_levels(&mut bytes)?;
+            self.encode_levels(&mut scratch.page)?;
         }
-        let encoding = if self.index_values()? {
-            let width = self.dictionary.as_ref().map_or(0, Dictionary::index_bits);
-            bytes.push(u8::try_from(width)?);
-            encode_indexes(&self.indexes, width, &mut bytes);
+        let encoding = if self.index_values(scratch)? {
+            let width = self.dictionary.index_bits();
+            scratch.page.push(u8::try_from(width)?);
+            encode_indexes(&scratch.indexes, width, &mut scratch.page);
             Encoding::RLE_DICTIONARY
         } else {
-            bytes.extend_from_slice(self.values.to_byte_slice());
+            scratch.page.extend_from_slice(self.values.to_byte_slice());
             Encoding::PLAIN
         };
         let least = self.values.iter().copied().min();
-        self.pages.add(DataPage {
-            bytes,
+        let page = DataPage {
+            bytes: &scratch.page,
             encoding,
             rows,
             nulls: rows - self.values.len(),
             least_and_greatest: least.zip(self.values.iter().copied().max()),
-        })?;
+        };
+        self.pages.add(page, &mut scratch.compressor)?;
         self.values.clear();
         self.validity.truncate(0);
         Ok(())
@@ -120,42 +135,41 @@ impl<T: Number> NumberChunk<T> {
     }
 
     /// Finds the indexes of the page's values. False if the page is plain.
-    fn index_values(&mut self) -> Result<bool, WriteError> {
-        let Some(dictionary) = self.dictionary.as_mut().filter(|_| !self.values.is_empty()) else {
+    fn index_values(&mut self, scratch: &mut Scratch) -> Result<bool, WriteError> {
+        if !self.is_indexed || self.values.is_empty() {
             return Ok(false);
-        };
-        if dictionary.values().is_empty() {
+        }
+        if self.dictionary.values().is_empty() {
             let sample = &self.values[..self.values.len().min(SAMPLE)];
-            if !dictionary.pays(sample, self.rows_max) {
-                self.dictionary = None;
-                return Ok(false);
-            }
+            self.is_indexed = self.dictionary.pays(sample, self.rows_max, &mut scratch.indexes);
         }
-        self.indexes.clear();
-        for value in &self.values {
-            match dictionary.index(*value) {
-                Some(index) => self.indexes.push(index),
-                None => return self.end_dictionary().map(|()| false),
-            }
+        self.is_indexed =
+            self.is_indexed && self.dictionary.indexes(&self.values, &mut scratch.indexes);
+        if !self.is_indexed {
+            self.end_dictionary(&mut scratch.compressor)?;
         }
-        Ok(true)
+        Ok(self.is_indexed)
     }
 
-    /// Ends the dictionary, after which pages are plain. Pages before may have used it.
-    fn end_dictionary(&mut self) -> Result<(), WriteError> {
-        match self.dictionary.take() {
-            Some(dictionary) if self.pages.have(Encoding::RLE_DICTIONARY) => {
-                self.pages.add_dictionary(dictionary.values())
-            }
-            _ => Ok(()),
+    /// Ends the dictionary, which the pages so far may have used.
+    fn end_dictionary(&mut self, compressor: &mut Compressor) -> Result<(), WriteError> {
+        if self.pages.have(Encoding::RLE_DICTIONARY) {
+            self.pages.add_dictionary(self.dictionary.values(), compressor)?;
         }
+        self.dictionary.clear();
+        Ok(())
     }
 
-    pub(super) fn finish(mut self) -> Result<EncodedChunk, WriteError> {
+    /// Ends the chunk, and begins the next one of the column.
+    pub(super) fn finish(&mut self, scratch: &mut Scratch) -> Result<EncodedChunk, WriteError> {
         if !self.validity.is_empty() {
-            self.end_page()?;
+            self.end_page(scratch)?;
         }
-        self.end_dictionary()?;
-        self.pages.finish()
+        if self.is_indexed {
+            self.end_dictionary(&mut scratch.compressor)?;
+        }
+        self.is_indexed = true;
+        let next = self.pages.next();
+        std::mem::replace(&mut self.pages, next).finish()
     }
 }

@@ -73,7 +73,9 @@ fn columns(nulls: usize) -> Vec<(String, ArrayRef)> {
             Arc::new(decimal(of_128(1_000_000_000_000).collect::<Decimal128Array>(), 15)),
             Arc::new(decimal(of_128(1_000_000_000_000).collect::<Decimal128Array>(), 30)),
         ];
-        all.extend(arrays.into_iter().map(|array| (format!("{name} {}", array.data_type()), array)));
+        all.extend(
+            arrays.into_iter().map(|array| (format!("{name} {}", array.data_type()), array)),
+        );
     }
     all.push(("missing".to_owned(), new_null_array(&DataType::Int32, ROWS as usize)));
     all
@@ -171,7 +173,8 @@ fn page_statistics_are_those_of_the_rows() {
     };
     let least: Vec<_> = index.min_values_iter().map(|least| least.copied()).collect();
     let greatest: Vec<_> = index.max_values_iter().map(|greatest| greatest.copied()).collect();
-    let pages: Vec<_> = least.into_iter().zip(greatest).map(|(least, most)| least.zip(most)).collect();
+    let pages: Vec<_> =
+        least.into_iter().zip(greatest).map(|(least, most)| least.zip(most)).collect();
     assert_eq!(pages, (0..3).map(of_page).collect::<Vec<_>>());
     assert_eq!(pages[0], None);
     assert!(format!("{index:?}").contains("ASCENDING"));

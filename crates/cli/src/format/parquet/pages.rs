@@ -1,15 +1,18 @@
 //! The pages of a column chunk, and what its metadata says about them.
 
 use std::collections::BTreeMap;
+use std::io::{Chain, Cursor, Read};
 
 use arrow::datatypes::ToByteSlice;
 use bytes::Bytes;
 use parquet::basic::{BoundaryOrder, Compression, Encoding, EncodingMask, PageType};
 use parquet::column::page::{CompressedPage, Page, PageWriteSpec, PageWriter};
 use parquet::column::writer::ColumnCloseResult;
+use parquet::errors::ParquetError;
 use parquet::file::metadata::{
     ColumnChunkMetaData, ColumnIndexBuilder, LevelHistogram, OffsetIndexBuilder, PageEncodingStats,
 };
+use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::ColumnDescPtr;
 
@@ -19,13 +22,39 @@ use super::number::Number;
 
 /// A complete column chunk.
 pub(super) struct EncodedChunk {
-    pub(super) bytes: Bytes,
+    /// The dictionary's page, and the others.
+    pages: [Bytes; 2],
     pub(super) close: ColumnCloseResult,
 }
 
+/// What the writer of the file copies from.
+impl ChunkReader for EncodedChunk {
+    type T = Chain<Cursor<Bytes>, Cursor<Bytes>>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
+        if start != 0 {
+            return Err(ParquetError::General(format!("a column chunk is read from {start} on")));
+        }
+        let [dictionary, data] = self.pages.clone().map(Cursor::new);
+        Ok(dictionary.chain(data))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
+        let mut bytes = vec![0; length];
+        self.get_read(start)?.read_exact(&mut bytes)?;
+        Ok(bytes.into())
+    }
+}
+
+impl Length for EncodedChunk {
+    fn len(&self) -> u64 {
+        self.pages.iter().map(|pages| pages.len() as u64).sum()
+    }
+}
+
 /// A data page before its compression: definition levels, if the column may have NULLs, and values.
-pub(super) struct DataPage<T> {
-    pub(super) bytes: Vec<u8>,
+pub(super) struct DataPage<'a, T> {
+    pub(super) bytes: &'a [u8],
     pub(super) encoding: Encoding,
     pub(super) rows: usize,
     pub(super) nulls: usize,
@@ -36,7 +65,6 @@ pub(super) struct DataPage<T> {
 pub(super) struct Pages<T> {
     column: ColumnDescPtr,
     codec: Compression,
-    compressor: Compressor,
     data: TrackedWrite<Vec<u8>>,
     /// The dictionary's page. It precedes the others in the file.
     dictionary: Vec<u8>,
@@ -56,12 +84,12 @@ pub(super) struct Pages<T> {
 }
 
 impl<T: Number> Pages<T> {
-    pub(super) fn new(column: ColumnDescPtr, codec: Compression, compressor: Compressor) -> Self {
+    /// No pages, with room for `bytes` of them.
+    pub(super) fn new(column: ColumnDescPtr, codec: Compression, bytes: usize) -> Self {
         Self {
             column,
             codec,
-            compressor,
-            data: TrackedWrite::new(Vec::new()),
+            data: TrackedWrite::new(Vec::with_capacity(bytes)),
             dictionary: Vec::new(),
             uncompressed_bytes: 0,
             encodings: BTreeMap::new(),
@@ -86,12 +114,21 @@ impl<T: Number> Pages<T> {
         self.encodings.contains_key(&encoding)
     }
 
-    pub(super) fn add(&mut self, page: DataPage<T>) -> Result<(), WriteError> {
+    /// No pages of the next chunk of the same column.
+    pub(super) fn next(&self) -> Self {
+        Self::new(self.column.clone(), self.codec, self.data.bytes_written())
+    }
+
+    pub(super) fn add(
+        &mut self,
+        page: DataPage<'_, T>,
+        compressor: &mut Compressor,
+    ) -> Result<(), WriteError> {
         let DataPage { bytes, encoding, rows, nulls, least_and_greatest } = page;
         self.index(rows, nulls, least_and_greatest);
         let uncompressed_bytes = bytes.len();
         let page = Page::DataPage {
-            buf: self.compressor.compress(bytes)?.into(),
+            buf: Bytes::copy_from_slice(compressor.compress(bytes)?),
             num_values: u32::try_from(rows)?,
             encoding,
             def_level_encoding: Encoding::RLE,
@@ -110,17 +147,20 @@ impl<T: Number> Pages<T> {
     }
 
     /// Adds the dictionary of the pages with indexes.
-    pub(super) fn add_dictionary(&mut self, values: &[T]) -> Result<(), WriteError> {
-        let bytes = values.to_byte_slice().to_vec();
-        let uncompressed_bytes = bytes.len();
+    pub(super) fn add_dictionary(
+        &mut self,
+        values: &[T],
+        compressor: &mut Compressor,
+    ) -> Result<(), WriteError> {
+        let bytes = values.to_byte_slice();
         let page = Page::DictionaryPage {
-            buf: self.compressor.compress(bytes)?.into(),
+            buf: Bytes::copy_from_slice(compressor.compress(bytes)?),
             num_values: u32::try_from(values.len())?,
             encoding: Encoding::PLAIN,
             is_sorted: false,
         };
         let mut out = TrackedWrite::new(Vec::new());
-        self.uncompressed_bytes += write(&mut out, page, uncompressed_bytes)?.uncompressed_size;
+        self.uncompressed_bytes += write(&mut out, page, bytes.len())?.uncompressed_size;
         self.dictionary = out.into_inner()?;
         Ok(())
     }
@@ -149,8 +189,7 @@ impl<T: Number> Pages<T> {
 
     /// How many values have each definition level; None if there is only one.
     fn levels(&self, rows: usize, nulls: usize) -> Option<LevelHistogram> {
-        (self.column.max_def_level() > 0)
-            .then(|| vec![nulls as i64, (rows - nulls) as i64].into())
+        (self.column.max_def_level() > 0).then(|| vec![nulls as i64, (rows - nulls) as i64].into())
     }
 
     pub(super) fn finish(mut self) -> Result<EncodedChunk, WriteError> {
@@ -180,13 +219,8 @@ impl<T: Number> Pages<T> {
             column_index: Some(self.column_index.build()?),
             offset_index: Some(self.offset_index.build()),
         };
-        let data = self.data.into_inner()?;
-        let bytes = match dictionary_bytes {
-            0 => data,
-            _ => [self.dictionary, data].concat(),
-        };
         Ok(EncodedChunk {
-            bytes: bytes.into(),
+            pages: [self.dictionary.into(), self.data.into_inner()?.into()],
             close: close.update_dictionary_location(dictionary_bytes)?,
         })
     }

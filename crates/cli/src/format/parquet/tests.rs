@@ -1,9 +1,7 @@
 use std::io::{BufWriter, Write};
 use std::sync::{Arc, Mutex};
 
-use arrow::array::{
-    Array, ArrayRef, Int64Array, ListArray, RecordBatch, StringArray, StructArray,
-};
+use arrow::array::{Array, ArrayRef, Int64Array, ListArray, RecordBatch, StringArray, StructArray};
 use arrow::buffer::OffsetBuffer;
 use arrow::compute::concat_batches;
 use arrow::datatypes::{Field, Schema};
@@ -56,11 +54,8 @@ fn batch(rows: i64) -> RecordBatch {
 
 fn written(batch: &RecordBatch, threads: usize) -> Vec<u8> {
     let file = File::default();
-    let options = FileOptions {
-        row_group_rows: 70_000,
-        threads: Some(threads),
-        ..FileOptions::default()
-    };
+    let options =
+        FileOptions { row_group_rows: 70_000, threads: Some(threads), ..FileOptions::default() };
     let out = BufWriter::new(file.clone());
     let mut sink = Box::new(ParquetSink::start(out, &batch.schema(), options).unwrap());
     // Some batches are large enough for several threads.
@@ -113,11 +108,11 @@ fn row_groups_end_at_their_bytes() {
 
 #[test]
 fn results_are_in_order_and_errors_are_returned() {
-    let squares = parallel_map((0..1000).collect(), 4, |i: u64| Ok(i * i)).unwrap();
+    let squares = parallel_map((0..1000).collect(), &mut [(); 4], |i: u64, _| Ok(i * i)).unwrap();
     assert_eq!(squares, (0..1000).map(|i| i * i).collect::<Vec<u64>>());
-    let odd = |i: u64| if i == 500 { Err("500 is refused".into()) } else { Ok(i) };
+    let odd = |i: u64, _: &mut ()| if i == 500 { Err("500 is refused".into()) } else { Ok(i) };
     assert_eq!(
-        parallel_map((0..1000).collect(), 4, odd).unwrap_err().to_string(),
+        parallel_map((0..1000).collect(), &mut [(); 4], odd).unwrap_err().to_string(),
         "500 is refused"
     );
 }
