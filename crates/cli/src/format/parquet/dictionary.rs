@@ -12,8 +12,10 @@ const DIRECT_SLOTS_MAX: u64 = 1 << 17;
 const PROBES_MAX: usize = 128;
 /// The bytes of a dictionary, which readers hold in memory.
 const BYTES_MAX: usize = 1 << 20;
-/// The part of the plain values that a dictionary and its indexes may take.
-const GAIN_NUMERATOR: f64 = 0.9;
+/// The part of the plain values' bytes that a dictionary and its indexes may take. Hashing takes
+/// time, so it has to gain more.
+const DIRECT_PART_MAX: f64 = 0.9;
+const HASHED_PART_MAX: f64 = 0.6;
 
 /// Numbers in the order in which they first came, and where their indexes are.
 #[derive(Debug)]
@@ -170,9 +172,13 @@ impl<T: Number> Dictionary<T> {
         let entries = expected_distinct(self.values.len(), sample.len(), rows);
         let dictionary_bytes = entries * size_of::<T>() as f64;
         let index_bytes = rows as f64 * f64::from(index_bits(entries as usize)) / 8.0;
+        let part_max = match self.place {
+            Place::Direct { .. } => DIRECT_PART_MAX,
+            Place::Hashed => HASHED_PART_MAX,
+        };
         let plain_bytes = (rows * size_of::<T>()) as f64;
         dictionary_bytes <= BYTES_MAX as f64
-            && dictionary_bytes + index_bytes < GAIN_NUMERATOR * plain_bytes
+            && dictionary_bytes + index_bytes < part_max * plain_bytes
     }
 }
 

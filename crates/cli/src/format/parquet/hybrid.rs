@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn validity_comes_back() {
-        for rows in [1, 8, 9, 100, 803, 20_000] {
+        for rows in [1_usize, 8, 9, 100, 803, 20_000] {
             for step in [1, 2, 7, 64, 300, 30_000] {
                 let is_valid = |row: usize| row % step == step - 1 || row / step % 3 == 0;
                 let mut bits = vec![0; rows.div_ceil(8)];

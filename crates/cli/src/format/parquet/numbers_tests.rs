@@ -199,11 +199,15 @@ fn dictionaries_are_left_out_where_they_do_not_pay() {
     let (metadata, _) = read(&written(&batch, FileCompression::Snappy));
     for column in metadata.row_group(0).columns() {
         let name = column.column_path().string();
-        let is_small = name.ends_with("Int8") || name.ends_with("Int16");
-        if name.starts_with("few") || name.starts_with("one") {
-            assert!(column.dictionary_page_offset().is_some(), "{name}");
-        } else if name.starts_with("distinct") && !is_small && !name.contains("(30, 2)") {
-            assert!(column.dictionary_page_offset().is_none(), "{name}");
+        // Small integers repeat, and the library has no dictionaries of large decimals.
+        if ["Int8", "Int16", "(30, 2)"].iter().any(|end| name.ends_with(end)) {
+            continue;
+        }
+        let has_dictionary = column.dictionary_page_offset().is_some();
+        match name.split(' ').next() {
+            Some("few" | "thousands" | "one") => assert!(has_dictionary, "{name}"),
+            Some("distinct" | "missing") => assert!(!has_dictionary, "{name}"),
+            _ => {}
         }
     }
 }
