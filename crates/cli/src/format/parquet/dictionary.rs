@@ -56,8 +56,8 @@ impl<T: Number> Dictionary<T> {
         index_bits(self.values.len())
     }
 
-    /// Puts the indexes of `values` into `indexes`, and adds the values that are new. False if there
-    /// is no room for one.
+    /// Puts the indexes of `values` into `indexes`, and adds the values that are new. False if
+    /// there is no room for one.
     pub(super) fn indexes(&mut self, values: &[T], indexes: &mut Vec<u32>) -> bool {
         indexes.clear();
         indexes.reserve(values.len());

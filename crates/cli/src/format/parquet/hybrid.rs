@@ -1,5 +1,5 @@
-//! The hybrid of repeated values and bit-packed groups in which Parquet stores definition levels and
-//! indexes into a dictionary (Encodings.md, "Run Length Encoding / Bit-Packing Hybrid").
+//! The hybrid of repeated values and bit-packed groups in which Parquet stores definition levels
+//! and indexes into a dictionary (Encodings.md, "Run Length Encoding / Bit-Packing Hybrid").
 //!
 //! ```text
 //!   repeated: ┌ count << 1 ┬ value ┐    packed: ┌ groups << 1 | 1 ┬ 8 values ┬ 8 values ┬ … ┐

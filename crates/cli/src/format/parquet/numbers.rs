@@ -1,6 +1,6 @@
 //! A column chunk of numbers, encoded page by page.
 //!
-//! The library's writer takes most of its time for such columns: it lists the indexes of all values,
+//! The library's writer takes its time for such columns: it lists the positions of all values,
 //! copies each, and hashes each into a dictionary, whether that makes the file smaller or not.
 
 use arrow::array::{Array, ArrayRef, BooleanBufferBuilder};
