@@ -75,8 +75,12 @@ impl Column {
     /// Ends the chunks of a row group.
     pub(super) fn finish(&mut self, scratch: &mut Option<Scratch>) -> Result<Chunks, WriteError> {
         match (self, scratch) {
-            (Self::Int32(chunk), Some(scratch)) => Ok(Chunks::Encoded(chunk.finish(scratch)?)),
-            (Self::Int64(chunk), Some(scratch)) => Ok(Chunks::Encoded(chunk.finish(scratch)?)),
+            (Self::Int32(chunk), Some(scratch)) => {
+                Ok(Chunks::Encoded(Box::new(chunk.finish(scratch)?)))
+            }
+            (Self::Int64(chunk), Some(scratch)) => {
+                Ok(Chunks::Encoded(Box::new(chunk.finish(scratch)?)))
+            }
             (Self::Other { leaves, .. }, _) => {
                 let close = |leaf: ArrowColumnWriter| Ok::<_, WriteError>(leaf.close()?);
                 Ok(Chunks::Other(leaves.drain(..).map(close).collect::<Result<_, _>>()?))
@@ -92,7 +96,7 @@ fn no_compressor() -> WriteError {
 
 /// The complete chunks of a column.
 pub(super) enum Chunks {
-    Encoded(EncodedChunk),
+    Encoded(Box<EncodedChunk>),
     Other(Vec<ArrowColumnChunk>),
 }
 
@@ -102,7 +106,7 @@ impl Chunks {
         group: &mut SerializedRowGroupWriter<'_, W>,
     ) -> Result<(), WriteError> {
         match self {
-            Self::Encoded(chunk) => group.append_column(&chunk, chunk.close.clone())?,
+            Self::Encoded(chunk) => group.append_column(chunk.as_ref(), chunk.close.clone())?,
             Self::Other(chunks) => {
                 chunks.into_iter().try_for_each(|chunk| chunk.append_to_row_group(group))?;
             }

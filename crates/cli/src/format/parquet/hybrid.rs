@@ -52,7 +52,7 @@ pub(super) fn encode_validity(bits: &[u8], rows: usize, out: &mut Vec<u8>) {
         }
         rest = &rest[same..];
     }
-    if rows % GROUP > 0 {
+    if !rows.is_multiple_of(GROUP) {
         runs.group(&bits[rows / GROUP..=rows / GROUP]);
     }
 }
@@ -157,7 +157,8 @@ mod tests {
             let mask = ((1_u64 << width) - 1) as u32;
             for count in [0, 1, 7, 8, 9, 63, 64, 600, 1003] {
                 for repeats in [1, 7, 9, 40, 2000] {
-                    let index = |at: usize| (at / repeats) as u32 * 0x9E37_79B1 & mask;
+                    let index =
+                        |at: usize| ((at / repeats) as u32).wrapping_mul(0x9E37_79B1) & mask;
                     let indexes: Vec<u32> = (0..count).map(index).collect();
                     let mut bytes = Vec::new();
                     encode_indexes(&indexes, width as u32, &mut bytes);
@@ -173,7 +174,8 @@ mod tests {
     fn validity_comes_back() {
         for rows in [1_usize, 8, 9, 100, 803, 20_000] {
             for step in [1, 2, 7, 64, 300, 30_000] {
-                let is_valid = |row: usize| row % step == step - 1 || row / step % 3 == 0;
+                let is_valid =
+                    |row: usize| row % step == step - 1 || (row / step).is_multiple_of(3);
                 let mut bits = vec![0; rows.div_ceil(8)];
                 (0..rows)
                     .filter(|row| is_valid(*row))

@@ -42,7 +42,8 @@ fn is_null(row: i64, kind: usize) -> bool {
 /// Every type that is stored as a number, with values that repeat, that don't, and that rise.
 fn columns(nulls: usize) -> Vec<(String, ArrayRef)> {
     let mut all: Vec<(String, ArrayRef)> = Vec::new();
-    let values: [(&str, fn(i64) -> i64); 5] = [
+    type Value = fn(i64) -> i64;
+    let values: [(&str, Value); 5] = [
         ("few", |row| random(row) % 100),
         ("thousands", |row| random(row) % 9000 - 4500),
         ("distinct", random),
