@@ -1,25 +1,42 @@
 //! Parquet. Columns are encoded in parallel, since a single encoding thread would be the
 //! bottleneck.
 
+mod column;
+mod compressor;
+mod dictionary;
+mod hybrid;
+mod number;
+mod numbers;
+#[cfg(test)]
+mod numbers_tests;
+mod pages;
+#[cfg(test)]
+mod tests;
 mod types;
 
 use std::io::{BufWriter, Write};
 use std::num::NonZero;
 use std::sync::{Mutex, PoisonError};
 
-use arrow::array::{ArrayRef, RecordBatch};
-use arrow::datatypes::{FieldRef, SchemaRef};
+use arrow::array::{Array, ArrayRef, RecordBatch};
+use arrow::datatypes::SchemaRef;
 use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_writer::{ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves};
+use parquet::arrow::arrow_writer::ArrowRowGroupWriterFactory;
 use parquet::basic::{Compression, GzipLevel, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 
+use self::column::Column;
+use self::compressor::Compressor;
+use self::numbers::Scratch;
 use super::{FileCompression, FileOptions, Sink, WriteError};
 
 /// Values for each thread. Encoding them takes a millisecond or more, starting a thread about 30
 /// µs.
-const VALUES_PER_THREAD: usize = 64 << 10;
+const VALUES_PER_THREAD: usize = 128 << 10;
+/// Batches wait until they have this many rows, or this part of a row group's bytes.
+const WAITING_ROWS: usize = 32 << 10;
+const WAITING_DIVISOR: usize = 16;
 
 pub(super) struct ParquetSink<W: Write + Send> {
     file: SerializedFileWriter<BufWriter<W>>,
@@ -27,23 +44,16 @@ pub(super) struct ParquetSink<W: Write + Send> {
     /// The stored types, some of which differ from the batches'.
     schema: SchemaRef,
     options: FileOptions,
-    threads: usize,
+    codec: Compression,
+    /// For each thread what it encodes with; None if the library encodes all columns.
+    scratches: Vec<Option<Scratch>>,
     /// The columns and rows of the current row group. It starts with its first row.
     columns: Vec<Column>,
     rows: usize,
-}
-
-/// A column of a row group: an encoder for each leaf of its type.
-struct Column {
-    field: FieldRef,
-    leaves: Vec<ArrowColumnWriter>,
-}
-
-impl Column {
-    fn write(&mut self, array: &ArrayRef) -> Result<(), WriteError> {
-        let leaves = compute_leaves(&self.field, array)?;
-        self.leaves.iter_mut().zip(&leaves).try_for_each(|(writer, leaf)| Ok(writer.write(leaf)?))
-    }
+    /// Batches that are not encoded yet, and their rows and bytes.
+    waiting: Vec<RecordBatch>,
+    waiting_rows: usize,
+    waiting_bytes: usize,
 }
 
 impl<W: Write + Send> ParquetSink<W> {
@@ -53,20 +63,31 @@ impl<W: Write + Send> ParquetSink<W> {
         options: FileOptions,
     ) -> Result<Self, WriteError> {
         let schema = types::stored_schema(schema)?;
-        let writer = ArrowWriter::try_new(out, schema.clone(), Some(properties(options)?))?;
+        let codec = codec(options.compression)?;
+        let writer = ArrowWriter::try_new(out, schema.clone(), Some(properties(codec)))?;
         let (file, factory) = writer.into_serialized_writer()?;
         let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
-        let threads = options.threads.unwrap_or(processors);
-        Ok(Self { file, factory, schema, options, threads, columns: Vec::new(), rows: 0 })
+        let threads = options.threads.unwrap_or(processors).max(1);
+        let scratch = |_| Ok::<_, WriteError>(Compressor::new(codec)?.map(Scratch::new));
+        let scratches = (0..threads).map(scratch).collect::<Result<Vec<_>, _>>()?;
+        Ok(Self {
+            file,
+            factory,
+            schema,
+            options,
+            codec,
+            scratches,
+            columns: Vec::new(),
+            rows: 0,
+            waiting: Vec::new(),
+            waiting_rows: 0,
+            waiting_bytes: 0,
+        })
     }
 
     /// The estimated size of the row group.
     fn bytes(&self) -> usize {
-        self.columns
-            .iter()
-            .flat_map(|column| &column.leaves)
-            .map(ArrowColumnWriter::get_estimated_total_bytes)
-            .sum()
+        self.columns.iter().map(Column::bytes).sum()
     }
 
     /// Rows that still fit in the row group, if they have the average size so far.
@@ -81,60 +102,100 @@ impl<W: Write + Send> ParquetSink<W> {
         }
     }
 
+    /// Begins the columns, or those that the library encodes.
     fn begin_row_group(&mut self) -> Result<(), WriteError> {
-        let column = |field: &FieldRef| Column { field: field.clone(), leaves: Vec::new() };
-        self.columns = self.schema.fields().iter().map(column).collect();
+        if self.columns.is_empty() {
+            self.columns = self.new_columns();
+        }
+        if !self.columns.iter().any(|column| matches!(column, Column::Other { .. })) {
+            return Ok(());
+        }
         let writers = self.factory.create_column_writers(self.file.flushed_row_groups().len())?;
         for (leaf, writer) in writers.into_iter().enumerate() {
-            let root = self.file.schema_descr().get_column_root_idx(leaf);
-            if let Some(column) = self.columns.get_mut(root) {
-                column.leaves.push(writer);
+            let column = self.file.schema_descr().get_column_root_idx(leaf);
+            if let Some(Column::Other { leaves, .. }) = self.columns.get_mut(column) {
+                leaves.push(writer);
             }
         }
         Ok(())
     }
 
+    fn new_columns(&self) -> Vec<Column> {
+        let schema = self.file.schema_descr();
+        let has_scratch = self.scratches.iter().all(Option::is_some);
+        let mut columns = Vec::with_capacity(self.schema.fields().len());
+        for leaf in 0..schema.num_columns() {
+            let number = schema.get_column_root_idx(leaf);
+            // The other leaves of a column follow its first.
+            let Some(field) = self.schema.fields().get(number).filter(|_| number == columns.len())
+            else {
+                continue;
+            };
+            let rows_max = self.options.row_group_rows;
+            columns.push(match has_scratch {
+                true => Column::new(field, schema.column(leaf), self.codec, rows_max),
+                false => Column::other(field),
+            });
+        }
+        columns
+    }
+
     fn end_row_group(&mut self) -> Result<(), WriteError> {
         let threads = self.threads_for(self.rows);
         self.rows = 0;
-        let close = |leaf: ArrowColumnWriter| Ok(leaf.close()?);
-        let leaves = self.columns.drain(..).flat_map(|column| column.leaves);
-        let chunks = parallel_map(leaves.collect(), threads, close)?;
+        let columns = self.columns.iter_mut().collect();
+        let chunks = parallel_map(columns, &mut self.scratches[..threads], Column::finish)?;
         let mut group = self.file.next_row_group()?;
-        for chunk in chunks {
-            chunk.append_to_row_group(&mut group)?;
-        }
+        chunks.into_iter().try_for_each(|chunks| chunks.append_to(&mut group))?;
         group.close()?;
         Ok(())
     }
 
-    fn threads_for(&self, rows: usize) -> usize {
-        (rows.saturating_mul(self.columns.len()) / VALUES_PER_THREAD).clamp(1, self.threads.max(1))
-    }
-}
-
-impl<W: Write + Send> Sink for ParquetSink<W> {
-    fn write(&mut self, batch: &RecordBatch) -> Result<(), WriteError> {
-        let mut rest = types::to_stored(batch, &self.schema)?;
-        while rest.num_rows() > 0 {
+    fn encode_waiting(&mut self) -> Result<(), WriteError> {
+        while self.waiting_rows > 0 {
             if self.rows > 0 && self.rows_left() == 0 {
                 self.end_row_group()?;
             }
             if self.rows == 0 {
                 self.begin_row_group()?;
             }
-            let rows = rest.num_rows().min(self.rows_left().max(1));
-            let some = rest.slice(0, rows);
+            let rows = self.waiting_rows.min(self.rows_left().max(1));
+            let batches = take_rows(&mut self.waiting, rows);
             let threads = self.threads_for(rows);
-            let columns = self.columns.iter_mut().zip(some.columns()).collect();
-            parallel_map(columns, threads, |(column, array)| column.write(array))?;
+            let columns = self.columns.iter_mut().enumerate().collect();
+            let scratches = &mut self.scratches[..threads];
+            parallel_map(columns, scratches, |(number, column): (_, &mut Column), scratch| {
+                batches.iter().try_for_each(|batch| column.write(batch.column(number), scratch))
+            })?;
             self.rows += rows;
-            rest = rest.slice(rows, rest.num_rows() - rows);
+            self.waiting_rows -= rows;
+        }
+        self.waiting.clear();
+        self.waiting_bytes = 0;
+        Ok(())
+    }
+
+    fn threads_for(&self, rows: usize) -> usize {
+        let threads = rows.saturating_mul(self.columns.len()) / VALUES_PER_THREAD;
+        threads.clamp(1, self.scratches.len())
+    }
+}
+
+impl<W: Write + Send> Sink for ParquetSink<W> {
+    fn write(&mut self, batch: &RecordBatch) -> Result<(), WriteError> {
+        let batch = types::to_stored(batch, &self.schema)?;
+        self.waiting_rows += batch.num_rows();
+        self.waiting_bytes += slice_bytes(&batch)?;
+        self.waiting.push(batch);
+        let bytes_max = self.options.row_group_bytes / WAITING_DIVISOR;
+        if self.waiting_rows >= WAITING_ROWS || self.waiting_bytes >= bytes_max {
+            self.encode_waiting()?;
         }
         Ok(())
     }
 
     fn finish(mut self: Box<Self>) -> Result<(), WriteError> {
+        self.encode_waiting()?;
         if self.rows > 0 {
             self.end_row_group()?;
         }
@@ -142,31 +203,59 @@ impl<W: Write + Send> Sink for ParquetSink<W> {
     }
 }
 
-/// Applies `work` to each item, in up to `threads` threads including this one. Results keep the
-/// order of the items.
-fn parallel_map<T: Send, R: Send>(
+/// The bytes of a batch, which may be a slice of a larger one.
+fn slice_bytes(batch: &RecordBatch) -> Result<usize, WriteError> {
+    let bytes = |array: &ArrayRef| Ok(array.to_data().get_slice_memory_size()?);
+    batch.columns().iter().map(bytes).sum()
+}
+
+/// Takes the first `rows` rows of the batches, or all of them.
+fn take_rows(batches: &mut Vec<RecordBatch>, mut rows: usize) -> Vec<RecordBatch> {
+    let mut taken = Vec::new();
+    let mut rest = Vec::new();
+    for batch in batches.drain(..) {
+        let first = rows.min(batch.num_rows());
+        rows -= first;
+        if first > 0 {
+            taken.push(batch.slice(0, first));
+        }
+        if first < batch.num_rows() {
+            rest.push(batch.slice(first, batch.num_rows() - first));
+        }
+    }
+    *batches = rest;
+    taken
+}
+
+/// Applies `work` to each item, in a thread for each scratch, of which this one is the first.
+/// Results keep the order of the items.
+fn parallel_map<T: Send, S: Send, R: Send>(
     items: Vec<T>,
-    threads: usize,
-    work: impl Fn(T) -> Result<R, WriteError> + Sync,
+    scratches: &mut [S],
+    work: impl Fn(T, &mut S) -> Result<R, WriteError> + Sync,
 ) -> Result<Vec<R>, WriteError> {
     let count = items.len();
     let items = Mutex::new(items.into_iter().enumerate());
     let next = || items.lock().unwrap_or_else(PoisonError::into_inner).next();
-    let run = || -> Result<Vec<(usize, R)>, WriteError> {
+    let run = |scratch: &mut S| -> Result<Vec<(usize, R)>, WriteError> {
         let mut done = Vec::new();
         while let Some((number, item)) = next() {
-            done.push((number, work(item)?));
+            done.push((number, work(item, scratch)?));
         }
         Ok(done)
     };
+    let run = &run;
     let lost = |_| Err("a thread that encoded a column has panicked".into());
     let parts = std::thread::scope(|scope| {
-        let begin = |_| {
-            std::thread::Builder::new().name("dray-parquet".into()).spawn_scoped(scope, run).ok()
+        let mut scratches = scratches.iter_mut().take(count.max(1));
+        let own = scratches.next();
+        let begin = |scratch| {
+            let thread = std::thread::Builder::new().name("dray-parquet".into());
+            thread.spawn_scoped(scope, move || run(scratch)).ok()
         };
         // If a thread can't be started, fewer do the work.
-        let others: Vec<_> = (1..threads.min(count)).map_while(begin).collect();
-        let mut parts = vec![run()];
+        let others: Vec<_> = scratches.map_while(begin).collect();
+        let mut parts: Vec<_> = own.map(run).into_iter().collect();
         parts.extend(others.into_iter().map(|other| other.join().unwrap_or_else(lost)));
         parts
     });
@@ -177,136 +266,18 @@ fn parallel_map<T: Send, R: Send>(
     Ok(done.into_iter().map(|(_, result)| result).collect())
 }
 
-fn properties(options: FileOptions) -> Result<WriterProperties, WriteError> {
-    let compression = match options.compression {
+fn codec(compression: Option<FileCompression>) -> Result<Compression, WriteError> {
+    Ok(match compression {
         None => Compression::ZSTD(ZstdLevel::default()),
         Some(FileCompression::None) => Compression::UNCOMPRESSED,
         Some(FileCompression::Lz4) => Compression::LZ4_RAW,
         Some(FileCompression::Snappy) => Compression::SNAPPY,
         Some(FileCompression::Gzip) => Compression::GZIP(GzipLevel::default()),
         Some(FileCompression::Zstd(level)) => Compression::ZSTD(ZstdLevel::try_new(level)?),
-    };
-    let created_by = concat!("dray ", env!("CARGO_PKG_VERSION")).to_owned();
-    Ok(WriterProperties::builder().set_compression(compression).set_created_by(created_by).build())
+    })
 }
 
-#[cfg(test)]
-mod tests {
-    use std::io::{BufWriter, Write};
-    use std::sync::{Arc, Mutex};
-
-    use arrow::array::{
-        Array, ArrayRef, Int64Array, ListArray, RecordBatch, StringArray, StructArray,
-    };
-    use arrow::buffer::OffsetBuffer;
-    use arrow::compute::concat_batches;
-    use arrow::datatypes::{Field, Schema};
-    use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-
-    use super::{FileOptions, ParquetSink, Sink, parallel_map};
-
-    /// A file in memory.
-    #[derive(Clone, Default)]
-    struct File(Arc<Mutex<Vec<u8>>>);
-
-    impl Write for File {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().unwrap().write(bytes)
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-
-    /// Numbers, lists of structs with two leaves, and strings with NULLs.
-    fn batch(rows: i64) -> RecordBatch {
-        let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..rows));
-        let texts = (0..rows).map(|row| (row % 7 > 0).then(|| format!("text {}", row % 1000)));
-        let texts: ArrayRef = Arc::new(texts.collect::<StringArray>());
-        let leaves = [("a", &numbers), ("b", &texts)];
-        let of_leaf = |(name, array): &(&str, &ArrayRef)| {
-            Arc::new(Field::new(*name, array.data_type().clone(), true))
-        };
-        let structs = StructArray::new(
-            leaves.iter().map(of_leaf).collect(),
-            leaves.iter().map(|(_, array)| (*array).clone()).collect(),
-            None,
-        );
-        let item = Arc::new(Field::new("item", structs.data_type().clone(), true));
-        let ends = OffsetBuffer::new((0..=rows as i32).map(|row| row - row % 3).collect());
-        let lists: ArrayRef = Arc::new(ListArray::new(item, ends, Arc::new(structs), None));
-        let fields: Vec<Field> = [("n", &numbers), ("lists", &lists), ("t", &texts)]
-            .map(|(name, array)| Field::new(name, array.data_type().clone(), true))
-            .into();
-        RecordBatch::try_new(Arc::new(Schema::new(fields)), vec![numbers, lists, texts]).unwrap()
-    }
-
-    fn written(batch: &RecordBatch, threads: usize) -> Vec<u8> {
-        let file = File::default();
-        let options = FileOptions {
-            row_group_rows: 70_000,
-            threads: Some(threads),
-            ..FileOptions::default()
-        };
-        let out = BufWriter::new(file.clone());
-        let mut sink = Box::new(ParquetSink::start(out, &batch.schema(), options).unwrap());
-        // Some batches are large enough for several threads.
-        for from in (0..batch.num_rows()).step_by(90_000) {
-            sink.write(&batch.slice(from, 90_000.min(batch.num_rows() - from))).unwrap();
-        }
-        sink.finish().unwrap();
-        let bytes = file.0.lock().unwrap();
-        bytes.clone()
-    }
-
-    #[test]
-    fn any_number_of_threads_writes_the_same_file() {
-        let batch = batch(200_000);
-        let bytes = written(&batch, 1);
-        assert!([2, 3, 8].iter().all(|threads| written(&batch, *threads) == bytes));
-        let reader = ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::from(bytes)).unwrap();
-        let groups: Vec<i64> =
-            reader.metadata().row_groups().iter().map(|group| group.num_rows()).collect();
-        assert_eq!(groups, [70_000, 70_000, 60_000]);
-        let read: Vec<RecordBatch> = reader.build().unwrap().collect::<Result<_, _>>().unwrap();
-        assert_eq!(concat_batches(&batch.schema(), &read).unwrap(), batch);
-    }
-
-    #[test]
-    fn no_rows_are_a_file() {
-        let bytes = written(&batch(0), 2);
-        let reader = ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::from(bytes)).unwrap();
-        assert_eq!(reader.metadata().num_row_groups(), 0);
-        assert_eq!(reader.schema().fields().len(), 3);
-    }
-
-    #[test]
-    fn row_groups_end_at_their_bytes() {
-        let batch = batch(100_000);
-        let file = File::default();
-        let options =
-            FileOptions { row_group_bytes: 100_000, threads: Some(2), ..FileOptions::default() };
-        let mut sink = Box::new(
-            ParquetSink::start(BufWriter::new(file.clone()), &batch.schema(), options).unwrap(),
-        );
-        (0..100).for_each(|number| sink.write(&batch.slice(number * 1000, 1000)).unwrap());
-        sink.finish().unwrap();
-        let bytes = file.0.lock().unwrap().clone();
-        let reader = ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::from(bytes)).unwrap();
-        let groups = reader.metadata().row_groups();
-        assert!(groups.len() > 3 && groups.iter().all(|group| group.total_byte_size() < 200_000));
-        assert_eq!(groups.iter().map(|group| group.num_rows()).sum::<i64>(), 100_000);
-    }
-
-    #[test]
-    fn results_are_in_order_and_errors_are_returned() {
-        let squares = parallel_map((0..1000).collect(), 4, |i: u64| Ok(i * i)).unwrap();
-        assert_eq!(squares, (0..1000).map(|i| i * i).collect::<Vec<u64>>());
-        let odd = |i: u64| if i == 500 { Err("500 is refused".into()) } else { Ok(i) };
-        assert_eq!(
-            parallel_map((0..1000).collect(), 4, odd).unwrap_err().to_string(),
-            "500 is refused"
-        );
-    }
+fn properties(codec: Compression) -> WriterProperties {
+    let created_by = concat!("dray ", env!("CARGO_PKG_VERSION")).to_owned();
+    WriterProperties::builder().set_compression(codec).set_created_by(created_by).build()
 }
