@@ -17,8 +17,10 @@ from header import Limits  # noqa: E402
 from tables import Tables  # noqa: E402
 from values import column_values  # noqa: E402
 
-# The decoder checks whole connections, which begin with a welcome.
-WELCOME = struct.pack("<IB3xHI", 6, protocol.WELCOME, protocol.VERSION, 0)
+# The decoder checks whole connections, which begin with a welcome. COPY data has none, so this one
+# names the newest version, no server and no instance.
+WELCOME_PAYLOAD = struct.pack("<HI", protocol.VERSION, 0) + bytes(protocol.INSTANCE_BYTES)
+WELCOME = struct.pack("<IB3x", len(WELCOME_PAYLOAD), protocol.WELCOME) + WELCOME_PAYLOAD
 
 
 class ServerError(Exception):
