@@ -8,6 +8,10 @@ export PATH := $(CACHE)/tools/bin:$(HOME)/.cargo/bin:$(PATH)
 VENV := $(CACHE)/venv
 PYTHON := $(VENV)/bin/python
 DRAY := $(CARGO_TARGET_DIR)/release/dray
+# Tests have a profile of their own, which compiles in half the time and asserts more.
+CHECKED := --profile checked --locked --workspace
+CHECKED_TARGET := $(CARGO_TARGET_DIR)/checked
+CHECKED_PACKAGE := $(CACHE)/checked-package
 # Sorting has newer versions of the rivals, and the generator of TPC-DS an older DuckDB.
 SORT_VENV := $(CACHE)/lab/sort-venv
 TPCDS_VENV := $(CACHE)/lab/tpcds-venv
@@ -28,7 +32,7 @@ ALL_TEST_ROUNDS ?= 100
 
 .PHONY: demo test test-all bench bench-postgres bench-network bench-parquet bench-sort check-link \
 	study study-test lint rust-test python-test spec-test extension-test fuzz miri build python \
-	wheel setup setup-test setup-bench setup-miri setup-postgres setup-sort
+	wheel build-checked setup setup-test setup-bench setup-miri setup-postgres setup-sort
 
 demo: build python
 	$(PYTHON) -m lab.lineitem.demo --scale-factor $(SCALE_FACTOR) --dray $(DRAY)
@@ -92,10 +96,12 @@ study-test: setup
 		--target-dir $(CARGO_TARGET_DIR)/study -- -D warnings
 	cd lab/study && cargo test --release --locked --target-dir $(CARGO_TARGET_DIR)/study
 
-# All targets build the same crates with the same profile: another selection would compile the
-# engine again.
+# Always the whole workspace: another selection of crates would compile the engine again.
 build: setup
 	cargo build --release --locked --workspace
+
+build-checked: setup
+	cargo build $(CHECKED)
 
 python: build
 	$(PYTHON) -m pip install --quiet --force-reinstall --no-deps \
@@ -108,26 +114,31 @@ wheel: setup
 
 lint: setup-test
 	cargo fmt --check
-	cargo clippy --release --locked --workspace --all-targets -- -D warnings
+	cargo clippy $(CHECKED) --all-targets -- -D warnings
 	cargo deny --locked check bans licenses sources
-	cargo run --quiet --release --locked --package xtask -- dependencies
-	cargo run --quiet --release --locked --package xtask -- text
+	cargo run --quiet --profile checked --locked --package xtask -- dependencies
+	cargo run --quiet --profile checked --locked --package xtask -- text
 	$(VENV)/bin/ruff format --check --quiet
 	$(VENV)/bin/ruff check --quiet
 	$(VENV)/bin/mypy --strict python/dray
 	cd lab/link && cargo fmt --check && cargo clippy --release --locked --all-targets \
 		--target-dir $(CARGO_TARGET_DIR)/link -- -D warnings
 
-rust-test: setup-test build
-	cargo test --release --locked --workspace
+rust-test: setup-test build-checked
+	cargo test $(CHECKED)
 	cargo test --release --locked --manifest-path lab/link/Cargo.toml \
 		--target-dir $(CARGO_TARGET_DIR)/link
 
 spec-test: setup-test
 	$(PYTHON) -m pytest -q spec/decoder
 
-python-test: setup-test python
-	DRAY_BINARY=$(DRAY) DRAY_CACHE=$(CACHE) CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/pg_extension \
+# The package goes into a folder of its own: the one in the virtual environment stays a release.
+python-test: setup-test build-checked
+	rm -rf $(CHECKED_PACKAGE)
+	$(PYTHON) -m pip install --quiet --no-deps --target $(CHECKED_PACKAGE) \
+		"$$($(PYTHON) scripts/wheel $(CHECKED_TARGET)/lib_dray.so $(CACHE)/checked-wheels)"
+	PYTHONPATH=$(CHECKED_PACKAGE) DRAY_BINARY=$(CHECKED_TARGET)/dray DRAY_CACHE=$(CACHE) \
+		CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/pg_extension \
 		$(PYTHON) -m pytest -q -n 3 --dist loadfile python/tests
 
 # The tests copy and start servers. Each version of PostgreSQL has a process of its own.
