@@ -139,7 +139,7 @@ python-test: setup-test build-checked
 		"$$($(PYTHON) scripts/wheel $(CHECKED_TARGET)/lib_dray.so $(CACHE)/checked-wheels)"
 	PYTHONPATH=$(CHECKED_PACKAGE) DRAY_BINARY=$(CHECKED_TARGET)/dray DRAY_CACHE=$(CACHE) \
 		CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/pg_extension \
-		$(PYTHON) -m pytest -q -n 3 --dist loadfile python/tests
+		$(PYTHON) -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder python/tests
 
 # The tests copy and start servers. Each version of PostgreSQL has a process of its own.
 extension-test: setup-test
