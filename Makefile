@@ -32,7 +32,8 @@ ALL_TEST_ROUNDS ?= 100
 
 .PHONY: demo test test-all bench bench-postgres bench-network bench-parquet bench-sort check-link \
 	study study-test lint rust-test python-test spec-test extension-test fuzz miri build python \
-	wheel build-checked setup setup-test setup-bench setup-miri setup-postgres setup-sort
+	build-checked python-package wheel setup setup-test setup-bench setup-miri setup-postgres \
+	setup-sort
 
 demo: build python
 	$(PYTHON) -m lab.lineitem.demo --scale-factor $(SCALE_FACTOR) --dray $(DRAY)
@@ -132,11 +133,14 @@ rust-test: setup-test build-checked
 spec-test: setup-test
 	$(PYTHON) -m pytest -q spec/decoder
 
-# The package goes into a folder of its own: the one in the virtual environment stays a release.
-python-test: setup-test build-checked
+# The tested package. It goes into a folder of its own: the one in the virtual environment stays a
+# release.
+python-package: build-checked
 	rm -rf $(CHECKED_PACKAGE)
 	$(PYTHON) -m pip install --quiet --no-deps --target $(CHECKED_PACKAGE) \
 		"$$($(PYTHON) scripts/wheel $(CHECKED_TARGET)/lib_dray.so $(CACHE)/checked-wheels)"
+
+python-test: setup-test python-package
 	PYTHONPATH=$(CHECKED_PACKAGE) DRAY_BINARY=$(CHECKED_TARGET)/dray DRAY_CACHE=$(CACHE) \
 		CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/pg_extension \
 		$(PYTHON) -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder python/tests
