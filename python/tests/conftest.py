@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -30,6 +31,9 @@ from server import Server
 
 import dray
 
+
+# A shell's background job ignores interrupts, and the programs that tests interrupt would, too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 #: Files whose tests take long. They come first, so that no worker is left with one at the end.
 SLOW_FILES = (
