@@ -69,12 +69,12 @@ pub(super) struct PlanCache(Mutex<Plans>);
 
 #[derive(Default)]
 struct Plans {
-    plans: HashMap<Statement, Kept>,
+    plans: HashMap<Statement, CachedPlan>,
     /// Counts the uses of plans.
     uses: u64,
 }
 
-struct Kept {
+struct CachedPlan {
     /// It is run by the statement that it was made for. Others get copies.
     plan: Plan,
     is_trivial: bool,
@@ -108,13 +108,13 @@ impl PlanCache {
 
     /// The same, if the plan is trivial.
     pub(super) fn get_trivial(&self, query: &Query) -> Result<Option<Plan>, ServerError> {
-        self.get_if(query, |kept| kept.is_trivial)
+        self.get_if(query, |cached| cached.is_trivial)
     }
 
     fn get_if(
         &self,
         query: &Query,
-        is_wanted: impl Fn(&Kept) -> bool,
+        is_wanted: impl Fn(&CachedPlan) -> bool,
     ) -> Result<Option<Plan>, ServerError> {
         let Some(statement) = Statement::of(query) else { return Ok(None) };
         let Some(plan) = self.lock().get_if(&statement, is_wanted) else { return Ok(None) };
@@ -140,23 +140,27 @@ impl PlanCache {
 }
 
 impl Plans {
-    fn get_if(&mut self, statement: &Statement, is_wanted: impl Fn(&Kept) -> bool) -> Option<Plan> {
-        let kept = self.plans.get_mut(statement).filter(|kept| is_wanted(kept))?;
+    fn get_if(
+        &mut self,
+        statement: &Statement,
+        is_wanted: impl Fn(&CachedPlan) -> bool,
+    ) -> Option<Plan> {
+        let cached = self.plans.get_mut(statement).filter(|cached| is_wanted(cached))?;
         self.uses += 1;
-        kept.last_use = self.uses;
-        Some(kept.plan.clone())
+        cached.last_use = self.uses;
+        Some(cached.plan.clone())
     }
 
     fn insert(&mut self, statement: Statement, plan: Plan, is_trivial: bool) {
         if self.plans.len() >= PLANS_MAX {
-            let mut uses: Vec<u64> = self.plans.values().map(|kept| kept.last_use).collect();
+            let mut uses: Vec<u64> = self.plans.values().map(|cached| cached.last_use).collect();
             // Half of them at a time, so that statements which all differ cost little.
             let (_, median, _) = uses.select_nth_unstable(PLANS_MAX / 2);
             let median = *median;
-            self.plans.retain(|_, kept| kept.last_use > median);
+            self.plans.retain(|_, cached| cached.last_use > median);
         }
         self.uses += 1;
-        self.plans.insert(statement, Kept { plan, is_trivial, last_use: self.uses });
+        self.plans.insert(statement, CachedPlan { plan, is_trivial, last_use: self.uses });
         debug_assert!(self.plans.len() <= PLANS_MAX);
     }
 }
