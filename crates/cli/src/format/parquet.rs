@@ -3,6 +3,8 @@
 
 mod column;
 mod compressor;
+#[cfg(test)]
+mod decimal_tests;
 mod dictionary;
 mod hybrid;
 mod number;

@@ -9,6 +9,7 @@ mod hostile;
 mod query;
 mod serve;
 mod sort;
+mod sort_decimals;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -184,8 +185,11 @@ impl Drop for Running {
     }
 }
 
+/// The program. Ctrl-C ends it even if the tests run as a background job of a shell, which ignores
+/// that signal.
 fn program() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_dray"));
+    let mut command = Command::new("env");
+    command.args(["--default-signal=INT", env!("CARGO_BIN_EXE_dray")]);
     command.env_remove("DRAY_TOKEN").env_remove("RUST_LOG").stdin(Stdio::null());
     command
 }
