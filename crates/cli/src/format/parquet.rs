@@ -13,6 +13,8 @@ mod numbers;
 mod numbers_tests;
 mod pages;
 #[cfg(test)]
+mod random_tests;
+#[cfg(test)]
 mod tests;
 mod types;
 
