@@ -141,7 +141,8 @@ fn total_bytes(paths: &[PathBuf]) -> io::Result<u64> {
 /// Sorts the files and writes the result.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (format, mut options) = arguments.output.format()?;
-    let sort = arguments.sort()?;
+    // Parquet stores decimals in few bytes.
+    let sort = FileSort { narrow_decimals: format == Format::Parquet, ..arguments.sort()? };
     restart_with_allocator_settings(&sort);
     options.row_group_bytes = options.row_group_bytes.min(sort.sink_bytes);
     options.threads = Some(sort.threads);
@@ -213,6 +214,7 @@ impl Arguments {
             sink_bytes: (memory_bytes / SINK_DIVISOR).max(SINK_BYTES_MIN),
             spill_dir: self.spill.clone(),
             csv_no_header: self.no_header,
+            narrow_decimals: false,
             threads: self.threads.map_or(cores, usize::from),
         })
     }

@@ -53,6 +53,7 @@ mod text;
 pub use error::CatalogError;
 pub(crate) use load::{plain_batch, plain_schema};
 pub use naming::TableSpec;
+pub(crate) use row_count::RowCountExec;
 pub(crate) use rows::RowSource;
 pub(crate) use served::FileError;
 

@@ -10,6 +10,7 @@
 //! The engine's sort stays if it has a limit (its TopK keeps only the rows to return), if it sorts
 //! each partition without a merge, and if a column has a type that Dray doesn't support.
 
+mod decimals;
 mod files;
 mod footprint;
 mod memory;
@@ -51,6 +52,7 @@ use futures::StreamExt;
 use tokio::sync::mpsc::Sender;
 use tokio::task::JoinError;
 
+pub use self::decimals::widen_array;
 pub use self::files::{FileSort, SortError, SortedFiles};
 use self::memory::PoolMemory;
 use crate::engine::batches;

@@ -3,6 +3,8 @@
 
 mod column;
 mod compressor;
+#[cfg(test)]
+mod decimal_tests;
 mod dictionary;
 mod hybrid;
 mod number;
@@ -10,6 +12,8 @@ mod numbers;
 #[cfg(test)]
 mod numbers_tests;
 mod pages;
+#[cfg(test)]
+mod random_tests;
 #[cfg(test)]
 mod tests;
 mod types;

@@ -9,6 +9,7 @@ mod hostile;
 mod query;
 mod serve;
 mod sort;
+mod sort_decimals;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -48,7 +48,7 @@ fn full_scan_rows(plan: &Arc<dyn ExecutionPlan>) -> Option<u64> {
 
 /// Passes on its input, and fails at the end if the number of rows is wrong.
 #[derive(Debug)]
-struct RowCountExec {
+pub(crate) struct RowCountExec {
     input: Arc<dyn ExecutionPlan>,
     /// The expected number.
     rows: u64,

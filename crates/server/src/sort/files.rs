@@ -19,7 +19,7 @@ use dray_wire::ErrorKind;
 use futures::StreamExt;
 use futures::future::BoxFuture;
 
-use super::{ExternalSortExec, SortRequest, footprint};
+use super::{ExternalSortExec, SortRequest, decimals, footprint};
 use crate::arrow_batch_size::batch_bytes_max;
 use crate::catalog::{self, CatalogError, CatalogOptions, TableSpec};
 use crate::engine::execution_error;
@@ -49,6 +49,9 @@ pub struct FileSort {
     pub threads: usize,
     /// Whether CSV files lack a header line.
     pub csv_no_header: bool,
+    /// Whether batches may have decimals in 4 or 8 bytes where the schema has them in 16. They are
+    /// sorted so in any case; [`widen_array`](super::widen_array) makes them 16.
+    pub narrow_decimals: bool,
 }
 
 /// Why files can't be sorted.
@@ -94,6 +97,8 @@ impl From<DataFusionError> for SortError {
 /// A running sort, whose result is read batch by batch.
 pub struct SortedFiles {
     sort: Arc<ExternalSortExec>,
+    schema: SchemaRef,
+    narrow_decimals: bool,
     batches: SendableRecordBatchStream,
 }
 
@@ -147,9 +152,13 @@ impl FileSort {
         let Some(all) = all else {
             return Err(SortError::Usage("name a file or folder to sort".to_owned()));
         };
-        let input = all.create_physical_plan().await?;
-        let ordering = self.ordering(&input.schema())?;
+        let mut input = all.create_physical_plan().await?;
+        let schema = input.schema();
+        let ordering = self.ordering(&schema)?;
         let runtime = context.runtime_env();
+        if let Some(narrow) = decimals::narrow(&input, &runtime).await? {
+            input = narrow;
+        }
         let partition_bytes = footprint::partition_bytes(&input, &runtime).await?;
         // If a file can't be opened here, the scan fails with the reason.
         if let Ok(Some((bytes, path))) = batch_bytes_max(&input)
@@ -188,7 +197,7 @@ impl FileSort {
             RuntimeEnvBuilder::from_runtime_env(&runtime).with_memory_pool(pool).build_arc()?;
         let reading = SessionContext::new_with_config_rt(config, runtime);
         let batches = sort.execute(0, SessionContext::task_ctx(&reading))?;
-        Ok(SortedFiles { sort, batches })
+        Ok(SortedFiles { sort, schema, narrow_decimals: self.narrow_decimals, batches })
     }
 
     fn ordering(&self, schema: &SchemaRef) -> Result<LexOrdering, SortError> {
@@ -226,7 +235,7 @@ fn columns(frame: &DataFrame) -> Vec<(String, arrow::datatypes::DataType)> {
 impl SortedFiles {
     /// The columns of the result.
     pub fn schema(&self) -> SchemaRef {
-        self.sort.schema()
+        self.schema.clone()
     }
 
     /// Rows read so far.
@@ -245,6 +254,11 @@ impl SortedFiles {
     /// # Errors
     /// If reading or sorting fails.
     pub async fn next(&mut self) -> Result<Option<RecordBatch>, SortError> {
-        Ok(self.batches.next().await.transpose()?)
+        Ok(match self.batches.next().await.transpose()? {
+            Some(batch) if !self.narrow_decimals => {
+                Some(decimals::widen(&batch, &self.schema).map_err(DataFusionError::from)?)
+            }
+            batch => batch,
+        })
     }
 }

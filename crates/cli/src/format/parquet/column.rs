@@ -4,6 +4,7 @@ use std::io::Write;
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::FieldRef;
+use dray_server::sort::widen_array;
 use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, compute_leaves};
 use parquet::basic::{Compression, Type};
 use parquet::file::writer::SerializedRowGroupWriter;
@@ -54,7 +55,8 @@ impl Column {
             (Self::Int32(chunk), Some(scratch)) => chunk.write(array, scratch),
             (Self::Int64(chunk), Some(scratch)) => chunk.write(array, scratch),
             (Self::Other { field, leaves }, _) => {
-                let arrays = compute_leaves(field, array)?;
+                let array = widen_array(array, field.data_type())?;
+                let arrays = compute_leaves(field, &array)?;
                 leaves.iter_mut().zip(&arrays).try_for_each(|(leaf, array)| Ok(leaf.write(array)?))
             }
             _ => Err(no_compressor()),

@@ -176,7 +176,7 @@ impl<T: Number> Dictionary<T> {
             Place::Direct { .. } => DIRECT_PART_MAX,
             Place::Hashed => HASHED_PART_MAX,
         };
-        let plain_bytes = (rows * size_of::<T>()) as f64;
+        let plain_bytes = rows as f64 * size_of::<T>() as f64;
         dictionary_bytes <= BYTES_MAX as f64
             && dictionary_bytes + index_bytes < part_max * plain_bytes
     }
@@ -297,5 +297,10 @@ mod tests {
         // 4096 of 10000 values.
         let expected = expected_distinct(3361, 4096, 120_000);
         assert!((9_000.0..11_000.0).contains(&expected), "{expected}");
+    }
+
+    #[test]
+    fn a_row_group_without_a_limit_may_have_a_dictionary() {
+        assert!(Dictionary::new().pays(&[7_i64; 4096], usize::MAX, &mut Vec::new()));
     }
 }

@@ -5,10 +5,12 @@ use std::fmt::Debug;
 use arrow::array::cast::AsArray;
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType};
 use arrow::datatypes::{
-    ArrowNativeType, DataType, Decimal64Type, Decimal128Type, Int8Type, Int16Type,
+    ArrowNativeType, DataType, Decimal32Type, Decimal64Type, Decimal128Type, Int8Type, Int16Type,
 };
 use parquet::basic::Type;
 use parquet::file::statistics::{Statistics, ValueStatistics};
+
+use super::super::WriteError;
 
 /// A number as it is stored. Readers compare it as a signed integer.
 pub(super) trait Number: ArrowNativeType + Ord + Debug {
@@ -17,7 +19,10 @@ pub(super) trait Number: ArrowNativeType + Ord + Debug {
     fn number(self) -> i64;
 
     /// Appends the values of an array that are not NULL. Its type [`is_number`].
-    fn extend(values: &mut Vec<Self>, array: &ArrayRef);
+    ///
+    /// # Errors
+    /// For a decimal that doesn't fit the stored type, and so has more digits than its own.
+    fn extend(values: &mut Vec<Self>, array: &ArrayRef) -> Result<(), WriteError>;
 
     /// Statistics with the least and the greatest value.
     fn statistics(least_and_greatest: Option<(Self, Self)>, nulls: u64) -> Statistics;
@@ -53,19 +58,21 @@ impl Number for i32 {
         i64::from(self)
     }
 
-    fn extend(values: &mut Vec<Self>, array: &ArrayRef) {
+    fn extend(values: &mut Vec<Self>, array: &ArrayRef) -> Result<(), WriteError> {
         match array.data_type() {
             DataType::Int8 => extend_with::<Int8Type, _>(values, array, i32::from),
             DataType::Int16 => extend_with::<Int16Type, _>(values, array, i32::from),
-            // The precision bounds the digits of decimals.
             DataType::Decimal64(..) => {
+                check::<Decimal64Type>(array, |value| i64::from(value as i32) == value)?;
                 extend_with::<Decimal64Type, _>(values, array, |value| value as i32)
             }
             DataType::Decimal128(..) => {
+                check::<Decimal128Type>(array, |value| i128::from(value as i32) == value)?;
                 extend_with::<Decimal128Type, _>(values, array, |value| value as i32)
             }
             _ => extend_valid(values, array, array.to_data().buffer(0), |value| value),
         }
+        Ok(())
     }
 
     fn statistics(least_and_greatest: Option<(Self, Self)>, nulls: u64) -> Statistics {
@@ -81,13 +88,16 @@ impl Number for i64 {
         self
     }
 
-    fn extend(values: &mut Vec<Self>, array: &ArrayRef) {
+    fn extend(values: &mut Vec<Self>, array: &ArrayRef) -> Result<(), WriteError> {
         match array.data_type() {
+            DataType::Decimal32(..) => extend_with::<Decimal32Type, _>(values, array, i64::from),
             DataType::Decimal128(..) => {
+                check::<Decimal128Type>(array, |value| i128::from(value as i64) == value)?;
                 extend_with::<Decimal128Type, _>(values, array, |value| value as i64)
             }
             _ => extend_valid(values, array, array.to_data().buffer(0), |value| value),
         }
+        Ok(())
     }
 
     fn statistics(least_and_greatest: Option<(Self, Self)>, nulls: u64) -> Statistics {
@@ -100,6 +110,25 @@ fn statistics<T>(least_and_greatest: Option<(T, T)>, nulls: u64) -> ValueStatist
     // Old readers, which compare as signed integers do, find them as well.
     ValueStatistics::new(least, greatest, None, Some(nulls), false)
         .with_backwards_compatible_min_max(true)
+}
+
+/// Fails if a value that is not NULL doesn't fit.
+fn check<P: ArrowPrimitiveType>(
+    array: &ArrayRef,
+    fits: impl Fn(P::Native) -> bool,
+) -> Result<(), WriteError> {
+    let array = array.as_primitive::<P>();
+    // Without branches, since nearly always all of them fit.
+    if array.values().iter().fold(true, |all, value| all & fits(*value)) {
+        return Ok(());
+    }
+    match array.iter().flatten().find(|value| !fits(*value)) {
+        Some(value) => {
+            let data_type = array.data_type();
+            Err(format!("the unscaled value {value:?} has more digits than {data_type}").into())
+        }
+        None => Ok(()),
+    }
 }
 
 fn extend_with<P: ArrowPrimitiveType, T>(

@@ -73,7 +73,7 @@ impl<T: Number> NumberChunk<T> {
         let mut from = 0;
         while from < array.len() {
             let rows = (PAGE_ROWS - self.validity.len()).min(array.len() - from);
-            self.append(&array.slice(from, rows));
+            self.append(&array.slice(from, rows))?;
             from += rows;
             if self.validity.len() == PAGE_ROWS {
                 self.end_page(scratch)?;
@@ -82,12 +82,13 @@ impl<T: Number> NumberChunk<T> {
         Ok(())
     }
 
-    fn append(&mut self, array: &ArrayRef) {
-        T::extend(&mut self.values, array);
+    fn append(&mut self, array: &ArrayRef) -> Result<(), WriteError> {
+        T::extend(&mut self.values, array)?;
         match array.nulls() {
             Some(nulls) => self.validity.append_buffer(nulls.inner()),
             None => self.validity.append_n(array.len(), true),
         }
+        Ok(())
     }
 
     fn end_page(&mut self, scratch: &mut Scratch) -> Result<(), WriteError> {

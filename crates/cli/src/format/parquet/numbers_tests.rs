@@ -9,7 +9,7 @@ use arrow::array::{
     Time64NanosecondArray, TimestampMicrosecondArray, new_null_array,
 };
 use arrow::compute::concat_batches;
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use bytes::Bytes;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
@@ -17,7 +17,7 @@ use parquet::basic::Encoding;
 use parquet::file::metadata::{ColumnChunkMetaData, PageIndexPolicy, ParquetMetaData};
 use parquet::file::page_index::column_index::ColumnIndexMetaData;
 
-use super::super::{FileCompression, FileOptions, Sink};
+use super::super::{FileCompression, FileOptions, Sink, WriteError};
 use super::tests::File;
 use super::{ParquetSink, codec, properties};
 
@@ -101,18 +101,27 @@ fn batch(nulls: usize) -> RecordBatch {
 
 /// The batch as a file of one row group.
 fn written(batch: &RecordBatch, compression: FileCompression) -> Bytes {
-    let file = File::default();
     let options = FileOptions { compression: Some(compression), ..FileOptions::default() };
-    let out = BufWriter::new(file.clone());
-    let mut sink = Box::new(ParquetSink::start(out, &batch.schema(), options).unwrap());
-    for from in (0..batch.num_rows()).step_by(7001) {
-        sink.write(&batch.slice(from, 7001.min(batch.num_rows() - from))).unwrap();
-    }
-    sink.finish().unwrap();
-    file.bytes().into()
+    written_as(&batch.schema(), batch, options).unwrap()
 }
 
-fn written_by_library(batch: &RecordBatch, compression: FileCompression) -> Bytes {
+/// The batch as a file of this schema.
+pub(super) fn written_as(
+    schema: &SchemaRef,
+    batch: &RecordBatch,
+    options: FileOptions,
+) -> Result<Bytes, WriteError> {
+    let file = File::default();
+    let out = BufWriter::new(file.clone());
+    let mut sink = Box::new(ParquetSink::start(out, schema, options)?);
+    for from in (0..batch.num_rows()).step_by(7001) {
+        sink.write(&batch.slice(from, 7001.min(batch.num_rows() - from)))?;
+    }
+    sink.finish()?;
+    Ok(file.bytes().into())
+}
+
+pub(super) fn written_by_library(batch: &RecordBatch, compression: FileCompression) -> Bytes {
     let properties = properties(codec(Some(compression)).unwrap());
     let mut bytes = Vec::new();
     let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), Some(properties)).unwrap();
@@ -121,7 +130,7 @@ fn written_by_library(batch: &RecordBatch, compression: FileCompression) -> Byte
     bytes.into()
 }
 
-fn read(bytes: &Bytes) -> (Arc<ParquetMetaData>, RecordBatch) {
+pub(super) fn read(bytes: &Bytes) -> (Arc<ParquetMetaData>, RecordBatch) {
     let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Required);
     let reader =
         ParquetRecordBatchReaderBuilder::try_new_with_options(bytes.clone(), options).unwrap();

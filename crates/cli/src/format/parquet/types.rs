@@ -6,6 +6,7 @@
 //! | timestamp and time in seconds | in milliseconds |
 //! | date64 | date32; an error if a value is not a whole day |
 //! | decimal with negative scale | decimal with scale 0; an error above 76 digits |
+//! | decimal32 of one digit | decimal64: the library stores one digit in 8 bytes |
 //! | interval, union | an error |
 //! | duration | int64, like other writers; Arrow readers get the type from the Arrow schema |
 
@@ -36,19 +37,36 @@ pub(super) fn stored_schema(schema: &SchemaRef) -> Result<SchemaRef, WriteError>
     Ok(Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone())))
 }
 
-/// Converts a batch to `schema`, which must be its [`stored_schema`].
+/// Converts a batch to `schema`, which must be the [`stored_schema`] of its types, or of those with
+/// decimals in 16 bytes where it has them in fewer. Such decimals remain as they are.
 pub(super) fn to_stored(
     batch: &RecordBatch,
     schema: &SchemaRef,
 ) -> Result<RecordBatch, WriteError> {
-    let column =
-        |(field, array): (&Arc<Field>, &ArrayRef)| match field.data_type() == array.data_type() {
-            true => Ok(array.clone()),
-            false => convert(array).map_err(|what| of_column(field.name(), what)),
-        };
+    let column = |(field, array): (&Arc<Field>, &ArrayRef)| {
+        if field.data_type() == array.data_type() || is_narrow(array, field) {
+            return Ok(array.clone());
+        }
+        convert(array).map_err(|what| of_column(field.name(), what))
+    };
     let columns =
         schema.fields().iter().zip(batch.columns()).map(column).collect::<Result<Vec<_>, _>>()?;
-    Ok(RecordBatch::try_new(schema.clone(), columns)?)
+    let field = |(field, array): (&Arc<Field>, &ArrayRef)| match is_narrow(array, field) {
+        true => Arc::new(field.as_ref().clone().with_data_type(array.data_type().clone())),
+        false => field.clone(),
+    };
+    let fields: Vec<_> = schema.fields().iter().zip(&columns).map(field).collect();
+    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
+}
+
+/// Whether an array has a field's decimals in fewer bytes.
+fn is_narrow(array: &ArrayRef, field: &Field) -> bool {
+    let DataType::Decimal128(precision, scale) = field.data_type() else { return false };
+    matches!(
+        array.data_type(),
+        DataType::Decimal32(digits, own_scale) | DataType::Decimal64(digits, own_scale)
+            if digits == precision && own_scale == scale
+    )
 }
 
 fn of_column(name: &str, what: WriteError) -> WriteError {
@@ -62,6 +80,7 @@ fn stored(data_type: &DataType) -> Result<Option<DataType>, WriteError> {
         Timestamp(TimeUnit::Second, zone) => Timestamp(TimeUnit::Millisecond, zone.clone()),
         Time32(TimeUnit::Second) => Time32(TimeUnit::Millisecond),
         Date64 => Date32,
+        Decimal32(1, scale @ 0..) => Decimal64(1, *scale),
         Decimal32(precision, scale @ ..0)
         | Decimal64(precision, scale @ ..0)
         | Decimal128(precision, scale @ ..0) => {
@@ -158,8 +177,9 @@ fn strictly(array: &ArrayRef, target: &DataType) -> Result<ArrayRef, WriteError>
 #[cfg(test)]
 mod tests {
     use arrow::array::{
-        Date32Array, Date64Array, Decimal128Array, Int8Array, IntervalYearMonthArray, StructArray,
-        Time32SecondArray, TimestampMillisecondArray, TimestampSecondArray,
+        Date32Array, Date64Array, Decimal32Array, Decimal64Array, Decimal128Array, Int8Array,
+        IntervalYearMonthArray, StructArray, Time32SecondArray, TimestampMillisecondArray,
+        TimestampSecondArray,
     };
     use arrow::array::{DictionaryArray, ListArray, MapArray, StringArray};
     use arrow::buffer::OffsetBuffer;
@@ -223,6 +243,20 @@ mod tests {
         assert_eq!(read(Arc::new(array)).unwrap().as_ref(), &expected as &dyn Array);
         let array = Decimal128Array::from(vec![12_345]).with_precision_and_scale(38, -38).unwrap();
         assert_eq!(read(Arc::new(array)).unwrap().data_type(), &DataType::Decimal256(76, 0));
+    }
+
+    #[test]
+    fn a_decimal32_of_one_digit_has_8_bytes() {
+        let values = vec![Some(9), None, Some(-9)];
+        let one = |scale| {
+            let array = Decimal32Array::from(values.clone());
+            read(Arc::new(array.with_precision_and_scale(1, scale).unwrap())).unwrap()
+        };
+        let wide = Decimal64Array::from(vec![Some(9), None, Some(-9)]);
+        for scale in [0, 1] {
+            let expected = wide.clone().with_precision_and_scale(1, scale).unwrap();
+            assert_eq!(one(scale).as_ref(), &expected as &dyn Array);
+        }
     }
 
     #[test]
