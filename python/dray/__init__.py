@@ -2,7 +2,7 @@
 
 >>> import dray
 >>> with dray.connect("dray://localhost") as connection:
-...     table = connection.query("SELECT * FROM lineitem WHERE l_quantity > $1", [30]).arrow()
+...     table = connection.query("SELECT * FROM lineitem WHERE l_quantity > $1", [30]).to_arrow()
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from ._dray import Estimate, Progress, Sorted, SortProgress, __version__
 from ._interval import Interval
 from ._result import Result
 from ._sort import sort
+from ._stats import ColumnStats, ServerStats, Stats
 from .errors import (
     AuthenticationError,
     Cancelled,
@@ -29,6 +30,7 @@ from .errors import (
 __all__ = [
     "AuthenticationError",
     "Cancelled",
+    "ColumnStats",
     "Connection",
     "ConnectionError",
     "Error",
@@ -42,8 +44,10 @@ __all__ = [
     "QueryError",
     "ResourcesError",
     "Result",
+    "ServerStats",
     "SortProgress",
     "Sorted",
+    "Stats",
     "UsageError",
     "__version__",
     "connect",
