@@ -11,7 +11,7 @@ from ._connection import Connection, connect, read
 from ._dray import Estimate, Progress, Sorted, SortProgress, __version__
 from ._interval import Interval
 from ._result import Result
-from ._sort import sort
+from ._sort import SortKey, sort
 from ._stats import ColumnStats, ServerStats, Stats
 from .errors import (
     AuthenticationError,
@@ -45,6 +45,7 @@ __all__ = [
     "ResourcesError",
     "Result",
     "ServerStats",
+    "SortKey",
     "SortProgress",
     "Sorted",
     "Stats",
