@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from ._async import AsyncConnection, AsyncResult, connect_async
 from ._connection import Connection, connect, read
 from ._dray import Estimate, Progress, Sorted, SortProgress, __version__
 from ._interval import Interval
@@ -28,6 +29,8 @@ from .errors import (
 )
 
 __all__ = [
+    "AsyncConnection",
+    "AsyncResult",
     "AuthenticationError",
     "Cancelled",
     "ColumnStats",
@@ -52,6 +55,7 @@ __all__ = [
     "UsageError",
     "__version__",
     "connect",
+    "connect_async",
     "read",
     "sort",
 ]
