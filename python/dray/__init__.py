@@ -12,6 +12,7 @@ from ._connection import Connection, connect, read
 from ._dray import Estimate, Progress, Sorted, SortProgress, __version__
 from ._interval import Interval
 from ._result import Result
+from ._scan import scan
 from ._sort import SortKey, sort
 from ._stats import ColumnStats, ServerStats, Stats
 from .errors import (
@@ -57,5 +58,6 @@ __all__ = [
     "connect",
     "connect_async",
     "read",
+    "scan",
     "sort",
 ]
