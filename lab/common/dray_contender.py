@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import importlib.util
 import math
 import secrets
@@ -165,7 +166,7 @@ def fetch(uri: str, sql: str, stream: bool, options: dict[str, object]) -> Measu
         transfer_s = watch.lap()
         if not stream:
             rows, arrow_bytes = table.num_rows, table.nbytes
-        stats = dict(result.stats)
+        stats = dataclasses.asdict(result.stats)
     return Measurement(
         connect_s,
         execute_s,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import sys
 import time
@@ -43,7 +44,7 @@ def trace(given: argparse.Namespace) -> dict[str, object]:
                 time.sleep(given.sleep)
                 slept = before, time.monotonic()
         total_s = time.monotonic() - start
-        stats = dict(result.stats)
+        stats = dataclasses.asdict(result.stats)
     return {
         "start": start,
         "total_s": total_s,

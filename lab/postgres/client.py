@@ -6,6 +6,7 @@ A driver is imported before any clock starts, and before the client's initial me
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import importlib
 import itertools
 import re
@@ -406,8 +407,8 @@ def dray_arrow_latency(query: Query) -> Measurement:
         return timed(lambda: connection.query(query.sql, **options).arrow())
 
 
-def without_columns(stats: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in stats.items() if name != "columns"}
+def without_columns(stats: Any) -> dict[str, Any]:
+    return {name: value for name, value in dataclasses.asdict(stats).items() if name != "columns"}
 
 
 #: The function of each driver, and the modules it needs.

@@ -2,16 +2,19 @@
 
 >>> import dray
 >>> with dray.connect("dray://localhost") as connection:
-...     table = connection.query("SELECT * FROM lineitem WHERE l_quantity > $1", [30]).arrow()
+...     table = connection.query("SELECT * FROM lineitem WHERE l_quantity > $1", [30]).to_arrow()
 """
 
 from __future__ import annotations
 
+from ._async import AsyncConnection, AsyncResult, connect_async
 from ._connection import Connection, connect, read
 from ._dray import Estimate, Progress, Sorted, SortProgress, __version__
 from ._interval import Interval
 from ._result import Result
-from ._sort import sort
+from ._scan import scan
+from ._sort import SortKey, sort
+from ._stats import ColumnStats, ServerStats, Stats
 from .errors import (
     AuthenticationError,
     Cancelled,
@@ -27,8 +30,11 @@ from .errors import (
 )
 
 __all__ = [
+    "AsyncConnection",
+    "AsyncResult",
     "AuthenticationError",
     "Cancelled",
+    "ColumnStats",
     "Connection",
     "ConnectionError",
     "Error",
@@ -42,11 +48,16 @@ __all__ = [
     "QueryError",
     "ResourcesError",
     "Result",
+    "ServerStats",
+    "SortKey",
     "SortProgress",
     "Sorted",
+    "Stats",
     "UsageError",
     "__version__",
     "connect",
+    "connect_async",
     "read",
+    "scan",
     "sort",
 ]

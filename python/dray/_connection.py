@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from . import _dray
+from . import _dray, _html
 from ._driver import driver_of
 from ._driver import read as read_from_driver
+from ._options import (
+    Checksums,
+    ConnectOptions,
+    Extension,
+    NonFinite,
+    Partitions,
+    QueryOptions,
+    Strings,
+)
 from ._result import Result
 from .errors import UsageError
 
 if TYPE_CHECKING:
     from pyarrow import Table  # type: ignore[import-untyped,unused-ignore]
+    from typing_extensions import Unpack
 
 __all__ = ["Connection", "connect", "read"]
-
-
-def _extension_choice(extension: bool | str) -> str:
-    """The option ``extension`` as the client spells it."""
-    if isinstance(extension, bool):
-        return "always" if extension else "never"
-    return extension
 
 
 def connect(
@@ -91,10 +94,38 @@ def connect(
     Examples
     --------
     >>> with dray.connect("dray://localhost") as connection:
-    ...     frame = connection.query("SELECT * FROM orders").pandas()
+    ...     frame = connection.query("SELECT * FROM orders").to_pandas()
     """
-    ca = None if ca is None else os.fspath(ca)
-    native = _dray.connect(uri, token, plain_token, ca, timeout, read_timeout, local_socket)
+    return connect_while(
+        None,
+        uri,
+        token=token,
+        plain_token=plain_token,
+        ca=ca,
+        timeout=timeout,
+        read_timeout=read_timeout,
+        local_socket=local_socket,
+    )
+
+
+def connect_while(
+    check: Callable[[], object] | None, uri: str, **options: Unpack[ConnectOptions]
+) -> Connection:
+    """Connect to a server as :func:`connect` does, and give up when ``check`` raises.
+
+    It is called about twenty times a second.
+    """
+    ca = options.get("ca")
+    native = _dray.connect(
+        uri,
+        options.get("token"),
+        options.get("plain_token", False),
+        None if ca is None else os.fspath(ca),
+        options.get("timeout", 10.0),
+        options.get("read_timeout"),
+        options.get("local_socket", True),
+        check,
+    )
     return Connection(native)
 
 
@@ -109,7 +140,20 @@ def read(
     timeout: float = 10.0,
     read_timeout: float | None = None,
     local_socket: bool = True,
-    **options: Any,
+    chunk_bytes_max: int | None = None,
+    decoded_bytes_max: int | None = None,
+    row_bytes_max: int | None = None,
+    batch_rows: int = 65_536,
+    batch_bytes: int = 8_388_608,
+    compression: str = "auto",
+    checksums: Checksums = "auto",
+    strings: Strings = "utf8",
+    extension: Extension = "auto",
+    numeric: str = "text",
+    nonfinite: NonFinite = "error",
+    partitions: Partitions = "auto",
+    ordered: bool = False,
+    progress: Callable[[_dray.Progress], object] | None = None,
 ) -> Table:
     """Run a statement and return its whole result as a :class:`pyarrow.Table`.
 
@@ -124,10 +168,13 @@ def read(
         The values of ``$1, $2 …``. On a driver's connection, the values of the driver's own
         placeholders (``%s``).
     token, plain_token, ca, timeout, read_timeout, local_socket
-        As for :func:`connect`. Ignored for an open connection.
-    **options
-        As for :meth:`Connection.query`. An open connection accepts only ``extension``, ``numeric``,
-        ``nonfinite``, ``strings`` and ``row_bytes_max``.
+        As for :func:`connect`. They do not apply to an open connection.
+    chunk_bytes_max, decoded_bytes_max, batch_rows, batch_bytes, compression, checksums
+        As for :meth:`Connection.query`. They do not apply to an open connection.
+    partitions, ordered, progress
+        As for :meth:`Connection.query`. They do not apply to an open connection.
+    row_bytes_max, strings, extension, numeric, nonfinite
+        As for :meth:`Connection.query`.
 
     Returns
     -------
@@ -137,31 +184,76 @@ def read(
     Raises
     ------
     Error
-        Whatever :func:`connect`, :meth:`Connection.query` and :meth:`Result.arrow` raise.
+        Whatever :func:`connect`, :meth:`Connection.query` and :meth:`Result.to_arrow` raise.
     UsageError
-        The source is neither a uri nor a supported connection.
+        The source is neither a uri nor a supported connection, or an option does not apply to it.
 
     Examples
     --------
     >>> table = dray.read("dray://localhost", "SELECT * FROM orders WHERE o_orderkey = $1", [7])
     """
-    if (driver := driver_of(source)) is not None:
-        return read_from_driver(driver, sql, params, **options)
-    if not isinstance(source, str):
-        raise UsageError(
-            f"can't read from a {type(source).__module__}.{type(source).__qualname__}",
-            hint="use a uri, or an open connection of psycopg, psycopg2 or SQLAlchemy",
-        )
-    with connect(
-        source,
+    connecting = ConnectOptions(
         token=token,
         plain_token=plain_token,
         ca=ca,
         timeout=timeout,
         read_timeout=read_timeout,
         local_socket=local_socket,
-    ) as connection:
-        return connection.query(sql, params, **options).arrow()
+    )
+    reading = QueryOptions(
+        chunk_bytes_max=chunk_bytes_max,
+        decoded_bytes_max=decoded_bytes_max,
+        row_bytes_max=row_bytes_max,
+        batch_rows=batch_rows,
+        batch_bytes=batch_bytes,
+        compression=compression,
+        checksums=checksums,
+        strings=strings,
+        extension=extension,
+        numeric=numeric,
+        nonfinite=nonfinite,
+        partitions=partitions,
+        ordered=ordered,
+        progress=progress,
+    )
+    if (driver := driver_of(source)) is not None:
+        _check_driver_options({**connecting, **reading})
+        return read_from_driver(
+            driver,
+            sql,
+            params,
+            extension=extension,
+            numeric=numeric,
+            nonfinite=nonfinite,
+            strings=strings,
+            row_bytes_max=row_bytes_max,
+        )
+    if not isinstance(source, str):
+        raise UsageError(
+            f"can't read from a {type(source).__module__}.{type(source).__qualname__}",
+            hint="use a uri, or an open connection of psycopg, psycopg2 or SQLAlchemy",
+        )
+    with connect(source, **connecting) as connection:
+        return connection.query(sql, params, **reading).to_arrow()
+
+
+# The options of `read` that apply to an open connection of a driver.
+_DRIVER_OPTIONS = ("extension", "numeric", "nonfinite", "strings", "row_bytes_max")
+
+
+def _check_driver_options(options: Mapping[str, object]) -> None:
+    """Raise a UsageError for an option that differs from its default and does not apply."""
+    defaults = read.__kwdefaults__ or {}
+    others = [
+        name
+        for name, value in options.items()
+        if name not in _DRIVER_OPTIONS and value != defaults[name]
+    ]
+    if others:
+        raise UsageError(
+            f"{', '.join(others)} can't be used with an open connection",
+            hint=f"there, the options are {', '.join(_DRIVER_OPTIONS)}",
+        )
 
 
 class Connection:
@@ -197,12 +289,12 @@ class Connection:
         batch_rows: int = 65_536,
         batch_bytes: int = 8_388_608,
         compression: str = "auto",
-        checksums: Literal["auto", "on", "off"] = "auto",
-        strings: Literal["utf8", "large", "view"] = "utf8",
-        extension: Literal["auto", True, False] = "auto",
+        checksums: Checksums = "auto",
+        strings: Strings = "utf8",
+        extension: Extension = "auto",
         numeric: str = "text",
-        nonfinite: Literal["error", "null", "text"] = "error",
-        partitions: int | Literal["auto"] = "auto",
+        nonfinite: NonFinite = "error",
+        partitions: Partitions = "auto",
         ordered: bool = False,
         progress: Callable[[_dray.Progress], object] | None = None,
     ) -> Result:
@@ -254,7 +346,7 @@ class Connection:
             PostgreSQL only. The number of connections to read a table over, all under one snapshot.
             ``"auto"`` decides by the table's size, this machine's processors and the server's free
             connections. A statement that can't be split uses one connection;
-            ``stats["path_reason"]`` says why.
+            ``stats.path_reason`` says why.
         ordered : bool
             PostgreSQL only. Whether rows keep the table's order even over several connections.
         progress : callable, optional
@@ -276,7 +368,7 @@ class Connection:
 
         Examples
         --------
-        >>> connection.query("SELECT $1 + 1 AS n", [41]).arrow().to_pydict()
+        >>> connection.query("SELECT $1 + 1 AS n", [41]).to_arrow().to_pydict()
         {'n': [42]}
         """
         native = self._native.query(
@@ -322,3 +414,15 @@ class Connection:
     def __repr__(self) -> str:
         state = "closed" if self.closed else self.server
         return f"<dray.Connection to {self._native.address}: {state}>"
+
+    def _repr_html_(self) -> str:
+        state = "closed" if self.closed else "open"
+        rows = [("address", self._native.address), ("server", self.server), ("state", state)]
+        return _html.table("dray.Connection", rows)
+
+
+def _extension_choice(extension: Extension | str) -> str:
+    """The option ``extension`` as the client spells it."""
+    if isinstance(extension, bool):
+        return "always" if extension else "never"
+    return extension

@@ -13,6 +13,7 @@ def connect(
     timeout: float,
     read_timeout: float | None,
     local_socket: bool,
+    check: Callable[[], object] | None,
 ) -> Connection: ...
 
 @final
@@ -49,6 +50,8 @@ class Result:
     @property
     def columns(self) -> list[str]: ...
     @property
+    def fields(self) -> list[tuple[str, str, dict[str, str]]]: ...
+    @property
     def estimate(self) -> Estimate: ...
     @property
     def progress(self) -> Progress: ...
@@ -63,7 +66,7 @@ class Result:
 
 def sort(
     source: object,
-    by: Sequence[str],
+    by: Sequence[str | tuple[str, bool, bool]],
     memory: str | None,
     spill: str | None,
     distinct: str,

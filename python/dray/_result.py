@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
-from . import _dray
+from . import _dray, _html
+from ._optional import import_optional
+from ._stats import Stats
 from .errors import UsageError
 
 if TYPE_CHECKING:
     from numpy import ndarray
     from pandas import DataFrame as PandasFrame  # type: ignore[import-untyped,unused-ignore]
     from polars import DataFrame as PolarsFrame
-    from pyarrow import RecordBatch, Schema, Table  # type: ignore[import-untyped,unused-ignore]
+    from pyarrow import (  # type: ignore[import-untyped,unused-ignore]
+        RecordBatch,
+        RecordBatchReader,
+        Schema,
+        Table,
+    )
 
 __all__ = ["Result"]
+
+T = TypeVar("T")
+# The columns that a notebook shows.
+_COLUMNS_SHOWN = 100
 
 
 class Result:
@@ -27,14 +37,18 @@ class Result:
     ======================  ==================================================  ===============
     method                  returns                                             needs
     ======================  ==================================================  ===============
-    :meth:`arrow`           a :class:`pyarrow.Table`, without copying           pyarrow
-    :meth:`pandas`          a :class:`pandas.DataFrame`                         pandas, pyarrow
-    :meth:`polars`          a :class:`polars.DataFrame`                         polars
-    :meth:`numpy`           a dict of arrays                                    numpy, pyarrow
-    :meth:`batches`         record batches, in bounded memory                   pyarrow
-    :meth:`rows`, ``iter``  tuples, in bounded memory
+    :meth:`to_arrow`        a :class:`pyarrow.Table`, without copying           pyarrow
+    :meth:`to_pandas`       a :class:`pandas.DataFrame`                         pandas, pyarrow
+    :meth:`to_polars`       a :class:`polars.DataFrame`                         polars
+    :meth:`to_numpy`        a dict of arrays                                    numpy, pyarrow
+    :meth:`reader`          a :class:`pyarrow.RecordBatchReader`                pyarrow
+    :meth:`batches`         record batches                                      pyarrow
+    :meth:`rows`, ``iter``  tuples
     ``__arrow_c_stream__``  a stream for any consumer of Arrow's PyCapsules
     ======================  ==================================================  ===============
+
+    The first four read the whole result, the others take bounded memory. ``arrow()``, ``pandas()``,
+    ``polars()`` and ``numpy()`` are other names of the first four.
 
     A result that ends without an exception is complete. Closing or dropping a result before its end
     cancels its statement at the server and frees the connection; leaving a ``with`` block closes
@@ -61,7 +75,7 @@ class Result:
         Without pyarrow use :attr:`columns`, or pass the result to a consumer of
         ``__arrow_c_schema__``.
         """
-        return _import("pyarrow").schema(self._native)
+        return import_optional("pyarrow").schema(self._native)
 
     @property
     def estimate(self) -> _dray.Estimate:
@@ -74,42 +88,11 @@ class Result:
         return self._native.progress
 
     @property
-    def stats(self) -> dict[str, Any]:
-        """Where time and bytes went, as a dict. Complete once the result has been read.
+    def stats(self) -> Stats:
+        """Where time and bytes went. Complete once the result has been read."""
+        return Stats._of(self._native.stats())
 
-        =======================  ===============================================================
-        key                      value
-        =======================  ===============================================================
-        ``path``                 where the result came from: ``"server"`` (a Dray server),
-                                 ``"extension"`` or ``"rows"`` (PostgreSQL)
-        ``path_reason``          why it took this path; of a Dray server, over what it came
-        ``rows``, ``chunks``     how many were received
-        ``wire_bytes``           bytes received
-        ``decoded_bytes``        the same as bytes of Arrow data
-        ``compression``          the compression that the server chose
-        ``checksums``            whether chunks had checksums
-        ``connect_seconds``      connecting, once for a connection
-        ``plan_seconds``         planning at the server
-        ``first_chunk_seconds``  from sending the query to the first chunk
-        ``total_seconds``        from sending the query to the end
-        ``receive_seconds``      receiving
-        ``decode_seconds``       decoding
-        ``server``               None before the end, then a dict of the server's times:
-                                 ``execute_seconds``, ``encode_seconds``, ``queue_seconds``,
-                                 ``socket_seconds``, ``total_seconds``
-        ``columns``              a dict for each column: ``name``, ``type``, ``wire_bytes``,
-                                 ``decoded_bytes``, ``encodings``, ``encode_seconds`` (summed over
-                                 the server's threads; None if unknown), ``decode_seconds``
-        ``byte_prices``          how an adaptive server changed its price of a byte: pairs of
-                                 seconds and nanoseconds
-        =======================  ===============================================================
-
-        For rows of PostgreSQL ``encodings`` is ``"binary"`` or ``"text"``, and a column's
-        ``wire_bytes`` and ``decode_seconds`` are None.
-        """
-        return self._native.stats()
-
-    def arrow(self) -> Table:
+    def to_arrow(self) -> Table:
         """Read the whole result as a table.
 
         The columns point into the memory that the result was received into, if it was sent
@@ -125,9 +108,36 @@ class Result:
         Error
             The statement failed, the connection broke, or the result was read before.
         """
-        pyarrow = _import("pyarrow")
+        pyarrow = import_optional("pyarrow")
         # pyarrow.table() would import pandas, to check whether the argument is a DataFrame.
-        return pyarrow.RecordBatchReader.from_stream(self._read_all("arrow()")).read_all()
+        return pyarrow.RecordBatchReader.from_stream(self._read_all("to_arrow()")).read_all()
+
+    def reader(self) -> RecordBatchReader:
+        """Read the result as a stream that pyarrow, DuckDB and others accept, in bounded memory.
+
+        A failure raises this package's exception from the reader's own methods. A consumer in
+        another language, such as DuckDB, gets its message and raises an exception of its own.
+
+        Closing the reader does not end the statement: close the result, or drop both.
+
+        Returns
+        -------
+        pyarrow.RecordBatchReader
+            Its batches are those of :meth:`batches`.
+
+        Raises
+        ------
+        Error
+            As :meth:`to_arrow`, from the call or from the reader.
+
+        Examples
+        --------
+        >>> reader = connection.query("SELECT * FROM lineitem").reader()
+        >>> pyarrow.dataset.write_dataset(reader, "lineitem", format="parquet")
+        """
+        pyarrow = import_optional("pyarrow")
+        batches = self._converted("reader()", pyarrow.record_batch)
+        return pyarrow.RecordBatchReader.from_batches(self.schema, batches)
 
     def batches(self) -> Iterator[RecordBatch]:
         """Read the result batch by batch, in bounded memory.
@@ -144,7 +154,7 @@ class Result:
         Raises
         ------
         Error
-            As :meth:`arrow`, from the call or from the iterator.
+            As :meth:`to_arrow`, from the call or from the iterator.
 
         Examples
         --------
@@ -152,9 +162,7 @@ class Result:
         ...     print(batch.num_rows)
         ...     del batch
         """
-        pyarrow = _import("pyarrow")
-        self._begin("batches()")
-        return _Batches(self._native, pyarrow.record_batch)
+        return self._converted("batches()", import_optional("pyarrow").record_batch)
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """Read the result row by row, in bounded memory. Iterating the result does the same.
@@ -174,12 +182,12 @@ class Result:
         UsageError
             A value has nanoseconds or lies outside the range of Python's type.
         Error
-            As :meth:`arrow`, from the call or from the iterator.
+            As :meth:`to_arrow`, from the call or from the iterator.
         """
-        self._begin("rows()")
+        blocks = self._row_blocks()
 
         def rows() -> Iterator[tuple[Any, ...]]:
-            while (block := self._native.next_rows()) is not None:
+            while (block := blocks()) is not None:
                 yield from block
 
         return rows()
@@ -187,7 +195,7 @@ class Result:
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         return self.rows()
 
-    def pandas(
+    def to_pandas(
         self, *, dates: Literal["datetime64", "arrow", "object"] = "datetime64", **options: Any
     ) -> PandasFrame:
         """Read the whole result as a DataFrame, without losing precision.
@@ -228,20 +236,20 @@ class Result:
         UsageError
             ``dates`` is none of the choices.
         Error
-            As :meth:`arrow`.
+            As :meth:`to_arrow`.
         """
-        _import("pandas")
-        pyarrow = _import("pyarrow")
+        import_optional("pandas")
+        pyarrow = import_optional("pyarrow")
         from ._pandas import to_pandas
 
-        table = pyarrow.table(self._read_all("pandas()"))
+        table = pyarrow.table(self._read_all("to_pandas()"))
         return (
             table.to_pandas(**options)
             if "types_mapper" in options
             else to_pandas(table, dates, options)
         )
 
-    def polars(self) -> PolarsFrame:
+    def to_polars(self) -> PolarsFrame:
         """Read the whole result as a DataFrame, with the types to which Polars maps Arrow's.
 
         Integers, decimals of up to 38 digits and timestamps are exact. ``query(…,
@@ -255,13 +263,13 @@ class Result:
         Raises
         ------
         Error
-            As :meth:`arrow`.
+            As :meth:`to_arrow`.
         """
-        polars = _import("polars")
-        frame: PolarsFrame = polars.DataFrame(self._read_all("polars()"))
+        polars = import_optional("polars")
+        frame: PolarsFrame = polars.DataFrame(self._read_all("to_polars()"))
         return frame
 
-    def numpy(self) -> dict[str, ndarray[Any, Any]]:
+    def to_numpy(self) -> dict[str, ndarray[Any, Any]]:
         """Read the whole result as a dict with an array for each column.
 
         A column with NULLs becomes a :class:`numpy.ma.MaskedArray`, so that NULLs don't change its
@@ -278,16 +286,34 @@ class Result:
         UsageError
             Two columns have the same name.
         Error
-            As :meth:`arrow`.
+            As :meth:`to_arrow`.
         """
-        _import("numpy")
-        pyarrow = _import("pyarrow")
+        import_optional("numpy")
+        pyarrow = import_optional("pyarrow")
         from ._numpy import to_numpy
 
         columns = self.columns
         if len(set(columns)) < len(columns):
             raise UsageError("two columns have the same name", "name them in SQL with AS")
-        return to_numpy(pyarrow.table(self._read_all("numpy()")))
+        return to_numpy(pyarrow.table(self._read_all("to_numpy()")))
+
+    def arrow(self) -> Table:
+        """The same as :meth:`to_arrow`."""
+        return self.to_arrow()
+
+    def pandas(
+        self, *, dates: Literal["datetime64", "arrow", "object"] = "datetime64", **options: Any
+    ) -> PandasFrame:
+        """The same as :meth:`to_pandas`."""
+        return self.to_pandas(dates=dates, **options)
+
+    def polars(self) -> PolarsFrame:
+        """The same as :meth:`to_polars`."""
+        return self.to_polars()
+
+    def numpy(self) -> dict[str, ndarray[Any, Any]]:
+        """The same as :meth:`to_numpy`."""
+        return self.to_numpy()
 
     def cancel(self) -> None:
         """Stop the statement at the server. Any thread may call this.
@@ -328,6 +354,15 @@ class Result:
     def __repr__(self) -> str:
         return f"<dray.Result of {len(self.columns)} columns, {self.progress.rows} rows received>"
 
+    def _repr_html_(self) -> str:
+        columns = self._native.fields
+        cells = [(name, data_type) for name, data_type, _ in columns[:_COLUMNS_SHOWN]]
+        if len(columns) > len(cells):
+            cells.append((f"… and {len(columns) - len(cells):,} more", ""))
+        read = f", read by {self._reading}" if self._reading else ""
+        caption = f"dray.Result: {self.progress.rows:,} rows received{read}"
+        return _html.table(caption, cells, head=("column", "type"))
+
     def _read_all(self, how: str) -> _dray.Table:
         self._begin(how)
         return self._native.read_all()
@@ -340,32 +375,32 @@ class Result:
             )
         self._reading = how
 
+    def _row_blocks(self) -> Callable[[], list[tuple[Any, ...]] | None]:
+        """A function that returns the next rows, or None after the last one."""
+        self._begin("rows()")
+        return self._native.next_rows
 
-class _Batches:
-    """Iterates over batches.
+    def _converted(self, how: str, convert: Callable[[_dray.Batch], T]) -> Batches[T]:
+        """The batches as another library's objects, in bounded memory."""
+        self._begin(how)
+        return Batches(self._native, convert)
+
+
+class Batches(Generic[T]):
+    """Iterates over batches, each as another library's object.
 
     A generator would not do: its frame keeps each batch alive while the next one is received.
     """
 
-    def __init__(
-        self, native: _dray.Result, record_batch: Callable[[_dray.Batch], RecordBatch]
-    ) -> None:
+    def __init__(self, native: _dray.Result, convert: Callable[[_dray.Batch], T]) -> None:
         self._native = native
-        self._record_batch = record_batch
+        self._convert = convert
 
-    def __iter__(self) -> _Batches:
+    def __iter__(self) -> Batches[T]:
         return self
 
-    def __next__(self) -> RecordBatch:
+    def __next__(self) -> T:
         batch = self._native.next_batch()
         if batch is None:
             raise StopIteration
-        return self._record_batch(batch)
-
-
-def _import(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        extra = name if name in ("pandas", "polars", "pyarrow") else "pandas"
-        raise ImportError(f"this needs {name}: pip install 'dray[{extra}]'", name=name) from error
+        return self._convert(batch)

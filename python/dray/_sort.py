@@ -6,6 +6,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from . import _dray
@@ -21,9 +22,33 @@ if TYPE_CHECKING:
         def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
+@dataclass(frozen=True)
+class SortKey:
+    """A column to sort by, named exactly: for :func:`sort`.
+
+    Attributes
+    ----------
+    column : str
+        The name of a column, whatever characters it has.
+    descending : bool
+        Whether the largest value comes first.
+    nulls_first : bool or None
+        Whether missing values come first. By default they come last, and first if ``descending``,
+        as in SQL.
+
+    Examples
+    --------
+    >>> dray.sort(table, by=[dray.SortKey("day", descending=True, nulls_first=False), "name"])
+    """
+
+    column: str
+    descending: bool = False
+    nulls_first: bool | None = None
+
+
 def sort(
     source: ArrowStream,
-    by: str | Sequence[str],
+    by: str | SortKey | Sequence[str | SortKey],
     *,
     memory: int | str | None = None,
     spill: str | os.PathLike[str] | None = None,
@@ -43,11 +68,12 @@ def sort(
     source : object with ``__arrow_c_stream__``
         A table or reader of pyarrow, a DataFrame of Polars or pandas, a relation of DuckDB, a
         :class:`Result`. It is read batch by batch.
-    by : str or sequence of str
+    by : str, SortKey or sequence of these
         The columns to sort by, most significant first: ``"day"``, ``"day:desc"``,
-        ``"day:nulls-first"``, ``"day:desc:nulls-last"``. As in SQL, missing values come last, and
-        first with ``desc``. A string that is the exact name of a column means that column, whatever
-        its ending. May be empty with ``distinct=True``, which then compares all columns.
+        ``"day:nulls-first"``, ``"day:desc:nulls-last"``, or a :class:`SortKey`. As in SQL, missing
+        values come last, and first with ``desc``. A string that is the exact name of a column means
+        that column, whatever its ending; a :class:`SortKey` always has the exact name. May be empty
+        with ``distinct=True``, which then compares all columns.
     memory : int or str, optional
         The memory to use before spilling: bytes, or a string such as ``"2GiB"``. The default is
         half of the available memory. The memory of a source that is itself in memory is not
@@ -89,7 +115,7 @@ def sort(
     """
     if not hasattr(source, "__arrow_c_stream__"):
         raise UsageError(f"can't sort {type(source).__name__}: it has no __arrow_c_stream__")
-    columns = [by] if isinstance(by, str) else list(by)
+    columns = [_native_key(key) for key in ([by] if isinstance(by, str | SortKey) else by)]
     duplicates = "rows" if distinct is True else distinct or "no"
     if duplicates not in ("no", "rows", "keys"):
         raise UsageError(f"distinct={distinct!r}, expected True, False, 'rows' or 'keys'")
@@ -115,6 +141,15 @@ def sort(
         ) from cause
     finally:
         recorder.forget()
+
+
+def _native_key(key: str | SortKey) -> str | tuple[str, bool, bool]:
+    if isinstance(key, SortKey):
+        nulls_first = key.descending if key.nulls_first is None else key.nulls_first
+        return key.column, key.descending, nulls_first
+    if isinstance(key, str):
+        return key
+    raise UsageError(f"can't sort by {key!r}, expected a column's name or a SortKey")
 
 
 class _SourceRecorder:

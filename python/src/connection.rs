@@ -18,7 +18,7 @@ use crate::reader::Reader;
 use crate::result::Result;
 
 /// Connects to a server. `dray.connect` documents the parameters; `timeout` and `read_timeout` are
-/// in seconds.
+/// in seconds. `check` is called while the server is waited for, and gives up by raising.
 #[pyfunction]
 #[allow(clippy::too_many_arguments, reason = "Python passes each option by name")]
 pub fn connect(
@@ -30,6 +30,7 @@ pub fn connect(
     timeout: f64,
     read_timeout: Option<f64>,
     local_socket: bool,
+    check: Option<Py<PyAny>>,
 ) -> PyResult<Connection> {
     let timeout = seconds(py, "timeout", timeout)?;
     let read_timeout =
@@ -46,10 +47,11 @@ pub fn connect(
     };
     let mut raised = None;
     let connect = || {
-        dray_client::Connection::connect_while(uri, &options, &mut connecting_check(&mut raised))
+        let mut keep_waiting = connecting_check(&mut raised, check);
+        dray_client::Connection::connect_while(uri, &options, &mut keep_waiting)
     };
     let connection = detached(py, connect)?;
-    // What a signal handler raised comes before the error of the connection that it ended.
+    // What a check raised comes before the error of the connection that it ended.
     let connection = connection.map_err(|error| raised.unwrap_or_else(|| exception(py, &error)))?;
     let address = connection.place().to_owned();
     Ok(Connection {

@@ -94,15 +94,22 @@ impl Monitor {
 }
 
 /// A check that runs while a connection is being made. It returns false to give up, and stores the
-/// exception that a signal handler raised.
-pub(crate) fn connecting_check(raised: &mut Option<PyErr>) -> impl FnMut() -> bool {
+/// exception that a signal handler or the function `check` raised.
+pub(crate) fn connecting_check(
+    raised: &mut Option<PyErr>,
+    check: Option<Py<PyAny>>,
+) -> impl FnMut() -> bool {
     let mut last = Instant::now();
     move || {
         if last.elapsed() < INTERVAL {
             return true;
         }
         last = Instant::now();
-        match Python::try_attach(|py| py.check_signals()) {
+        let checked = Python::try_attach(|py| {
+            py.check_signals()?;
+            check.as_ref().map_or(Ok(()), |check| check.call0(py).map(drop))
+        });
+        match checked {
             Some(Ok(())) => true,
             Some(Err(interrupt)) => {
                 *raised = Some(interrupt);

@@ -1,5 +1,7 @@
 //! The compiled part of `dray.Result`, and the dict of its statistics.
 
+use std::collections::HashMap;
+
 use arrow::datatypes::SchemaRef;
 use dray_client::{Estimate as ClientEstimate, PathKind, PriceSet, Stats};
 use pyo3::prelude::*;
@@ -22,6 +24,17 @@ impl Result {
     #[getter]
     fn columns(&self) -> Vec<String> {
         self.schema.fields().iter().map(|field| field.name().clone()).collect()
+    }
+
+    /// The name, type and metadata of each column.
+    #[getter]
+    fn fields(&self) -> Vec<(String, String, HashMap<String, String>)> {
+        let fields = self.schema.fields().iter();
+        fields
+            .map(|field| {
+                (field.name().clone(), field.data_type().to_string(), field.metadata().clone())
+            })
+            .collect()
     }
 
     #[getter]

@@ -60,6 +60,25 @@ impl Failure {
     }
 }
 
+/// A column to sort by: text as `dray sort` accepts it; or a name, whether descending, and whether
+/// nulls come first.
+#[derive(FromPyObject)]
+pub enum SortKey {
+    Text(String),
+    Named(String, bool, bool),
+}
+
+impl SortKey {
+    fn order_by(self) -> Result<OrderBy, String> {
+        match self {
+            Self::Text(text) => text.parse(),
+            Self::Named(name, descending, nulls_first) => {
+                Ok(OrderBy::named(name, descending, nulls_first))
+            }
+        }
+    }
+}
+
 /// Sorts the rows of an object with `__arrow_c_stream__`. `dray/_sort.py` documents the parameters.
 #[pyfunction]
 #[pyo3(signature = (source, by, memory, spill, distinct, limit, threads, progress))]
@@ -67,7 +86,7 @@ impl Failure {
 pub fn sort(
     py: Python<'_>,
     source: &Bound<'_, PyAny>,
-    by: Vec<String>,
+    by: Vec<SortKey>,
     memory: Option<String>,
     spill: Option<PathBuf>,
     distinct: &str,
@@ -81,8 +100,8 @@ pub fn sort(
         schema_from_arrow(&arrow_schema).map_err(|error| usage(py, &error.to_string(), None))?;
     let names = || schema.fields.iter().map(|field| field.name.as_str());
     let by = by
-        .iter()
-        .map(|by| by.parse::<OrderBy>()?.resolve(names()))
+        .into_iter()
+        .map(|by| by.order_by()?.resolve(names()))
         .collect::<Result<Vec<_>, String>>();
     let mut by = by.map_err(|message| usage(py, &message, None))?;
     if by.is_empty() {

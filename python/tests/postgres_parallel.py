@@ -58,4 +58,4 @@ def read(
 ) -> tuple[pa.Table, str]:
     result = client.query(sql, extension=extension, **{"partitions": 3, **options})  # type: ignore[arg-type]
     table = result.arrow()
-    return table, result.stats["path_reason"]
+    return table, result.stats.path_reason

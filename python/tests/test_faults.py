@@ -254,7 +254,7 @@ def test_progress(connection: dray.Connection) -> None:
     result.arrow()
     assert seen == sorted(seen)
     assert seen[-1][0] == 20_000_000 == result.progress.rows
-    assert result.progress.bytes == result.stats["wire_bytes"]
+    assert result.progress.bytes == result.stats.wire_bytes
 
 
 @pytest.mark.parametrize("sql", [FOREVER, SILENT])

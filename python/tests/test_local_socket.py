@@ -26,7 +26,7 @@ def test_transport(server: Server, option: str, options: dict[str, bool], transp
     with dray.connect(uri, **options) as connection:
         result = connection.query("SELECT 1 AS one")
         assert result.arrow().to_pydict() == {"one": [1]}
-        assert result.stats["path_reason"] == f"over {transport}"
+        assert result.stats.path_reason == f"over {transport}"
     assert dray.read(uri, "SELECT 1 AS one", **options).to_pydict() == {"one": [1]}
 
 
@@ -68,7 +68,7 @@ with socket.socket(socket.AF_UNIX) as stranger:
     assert stranger.recv(1) == b"", "the server talks to another user"
 with dray.connect(f"dray://{sys.argv[1]}") as connection:
     result = connection.query("SELECT 1")
-    assert list(result) == [(1,)] and result.stats["path_reason"] == "over TCP"
+    assert list(result) == [(1,)] and result.stats.path_reason == "over TCP"
 with dray.connect("dray://127.0.0.1:%d" % public.getsockname()[1]):
     visitor, _ = private.accept()
     assert visitor.recv(1) == b"", "the client talks to another user"

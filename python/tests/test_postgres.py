@@ -62,40 +62,40 @@ def test_few_rows_come_as_rows(client: Client) -> None:
     for count in (5, 5, 1000, 1000, 5, 5):
         result = client.query("SELECT * FROM generate_series(1, $1)", [count])
         assert [row for (row,) in result] == list(range(1, count + 1))
-        paths.append(result.stats["path"])
+        paths.append(result.stats.path)
     by_extension = ["extension", "rows", "rows", "extension", "extension", "rows"]
     assert paths == (by_extension if client.extension else ["rows"] * 6)
     if client.extension:
-        assert "few rows" in result.stats["path_reason"]
+        assert "few rows" in result.stats.path_reason
         with client.connection.query(
             "SELECT * FROM generate_series(1, $1)", [5], extension=True
         ) as forced:
-            assert forced.rows() and forced.stats["path"] == "extension"
+            assert forced.rows() and forced.stats.path == "extension"
 
 
 def test_stats(client: Client) -> None:
     result = client.query(NUMBERS)
     result.arrow()
     stats = result.stats
-    assert stats["path"] == ("extension" if client.extension else "rows")
-    assert stats["path_reason"] and "\n" not in stats["path_reason"]
-    assert stats["rows"] == BIG
-    assert stats["wire_bytes"] > 0 and stats["decoded_bytes"] > 0
-    assert stats["total_seconds"] >= stats["first_chunk_seconds"] > 0
-    columns = stats["columns"]
-    assert [column["name"] for column in columns] == ["id", "text", "amount"]
-    assert sum(column["decoded_bytes"] for column in columns) == stats["decoded_bytes"]
+    assert stats.path == ("extension" if client.extension else "rows")
+    assert stats.path_reason and "\n" not in stats.path_reason
+    assert stats.rows == BIG
+    assert stats.wire_bytes > 0 and stats.decoded_bytes > 0
+    assert stats.total_seconds >= stats.first_chunk_seconds > 0
+    columns = stats.columns
+    assert [column.name for column in columns] == ["id", "text", "amount"]
+    assert sum(column.decoded_bytes for column in columns) == stats.decoded_bytes
     if not client.extension:
         assert columns[0]["decoded_bytes"] >= 4 * BIG and columns[0]["wire_bytes"] is None
         result = client.query("SELECT 'x'::bytea, '(1,2)'::point FROM generate_series(1, 3)")
         result.arrow()
-        assert [column["encodings"] for column in result.stats["columns"]] == [["binary"], ["text"]]
+        assert [column.encodings for column in result.stats.columns] == [("binary",), ("text",)]
     result = client.query("SELECT $1::integer", [1])
     assert list(result) == [(1,)]
-    assert result.stats["path"] == ("extension" if client.extension else "rows")
+    assert result.stats.path == ("extension" if client.extension else "rows")
     result = client.query("SELECT id FROM numbers WHERE id = $1", [1], partitions=2)
     assert list(result) == [(1,)]
-    assert "one connection: the statement has parameters" in result.stats["path_reason"]
+    assert "one connection: the statement has parameters" in result.stats.path_reason
 
 
 def test_the_server(client: Client, filled: PostgresServer) -> None:
@@ -113,8 +113,8 @@ def test_extension_that_is_not_there(filled: PostgresServer) -> None:
         with pytest.raises(dray.UsageError, match="no extension dray"):
             connection.query("SELECT 1", extension=True)
         result = connection.query("SELECT 1")
-        assert list(result) == [(1,)] and result.stats["path"] == "rows"
-        assert "no extension dray" in result.stats["path_reason"]
+        assert list(result) == [(1,)] and result.stats.path == "rows"
+        assert "no extension dray" in result.stats.path_reason
 
 
 # Statements.
@@ -147,7 +147,7 @@ def test_statements_with_rows(client: Client, sql: str, want: list[tuple[Any, ..
     result = client.query(sql)
     if want and not want[0]:
         # Rows without columns still count.
-        assert result.arrow().num_columns == 0 and result.stats["rows"] == len(want)
+        assert result.arrow().num_columns == 0 and result.stats.rows == len(want)
     else:
         assert list(result.rows()) == want
     client.check_usable()

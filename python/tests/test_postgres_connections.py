@@ -157,7 +157,7 @@ def test_through_a_pooler(filled: PostgresServer, extension: bool, pgbouncer: Pg
             for client in (first, second):
                 result = client.query(NUMBERS)
                 assert result.arrow().num_rows == BIG
-                assert result.stats["path"] == ("extension" if extension else "rows")
+                assert result.stats.path == ("extension" if extension else "rows")
                 assert client.list("SELECT $1 || 'x'", ["a"]) == [("ax",)]
                 assert client.list(
                     "SELECT typtype, typname, '2000-01-02'::date::text FROM pg_type "
@@ -197,7 +197,7 @@ def test_parts_through_a_pooler(filled: PostgresServer, extension: bool) -> None
 import sys, dray
 with dray.connect(sys.argv[1], timeout=3600) as connection:
     result = connection.query(sys.argv[2], partitions=2, extension=sys.argv[3] == "True")
-    print(result.arrow().num_rows, result.stats["path_reason"])
+    print(result.arrow().num_rows, result.stats.path_reason)
     # What was begun for the parts is over.
     print(list(connection.query("CREATE TEMPORARY TABLE t AS SELECT 1; ", extension=False)))
 """

@@ -86,7 +86,7 @@ def test_what_copy_does_not_take(postgres: PostgresServer) -> None:
         try:
             result = connection.query("INSERT INTO ruled VALUES (1), (2) RETURNING n")
             assert result.arrow().num_rows == 2
-            assert "the extension does not run it: DO ALSO rules" in result.stats["path_reason"]
+            assert "the extension does not run it: DO ALSO rules" in result.stats.path_reason
             assert oracle.execute("SELECT count(*) FROM ruled").fetchone() == (2,)
         finally:
             oracle.execute("DROP TABLE ruled")
@@ -111,7 +111,7 @@ def test_more_types_than_the_extension_describes(postgres: PostgresServer) -> No
             assert result.arrow().to_pylist() == [{"n": 1, "v": None}]
             assert (
                 "the extension does not run it: the columns have over 20000 types"
-                in result.stats["path_reason"]
+                in result.stats.path_reason
             )
             assert oracle.execute("SELECT last_value, is_called FROM deep.planned").fetchone() == (
                 1,
@@ -147,7 +147,7 @@ def test_what_can_not_be_loaded(hindered: str, begin: bool) -> None:
         for params in (None, [100]):
             result = connection.query(SQL.replace("100", "$1") if params else SQL, params)
             assert result.arrow().num_rows == 100
-            assert "the extension dray can't be loaded: " in result.stats["path_reason"]
+            assert "the extension dray can't be loaded: " in result.stats.path_reason
         with pytest.raises(
             dray.UsageError, match="the extension can't be used: .*can't be loaded: "
         ):
@@ -201,7 +201,7 @@ def test_a_library_of_another_version(other_version: tuple[str, str]) -> None:
                 assert expected in str(caught.value)
                 result = connection.query(sql, params)
                 assert result.arrow().num_rows == 100
-                assert expected in result.stats["path_reason"]
+                assert expected in result.stats.path_reason
     # The statement runs only once.
     with dray.connect(uri) as connection:
         sql = "INSERT INTO inserted VALUES (1), (2) RETURNING n"

@@ -98,13 +98,13 @@ def test_what_is_not_split(client: dray.Connection, extension: bool, sql: str) -
 def test_parameters_are_not_split(client: dray.Connection) -> None:
     result = client.query("SELECT id FROM many WHERE id > $1", [10], partitions=2)
     assert result.arrow().num_rows == ROWS - 10
-    assert "parameters" in result.stats["path_reason"]
+    assert "parameters" in result.stats.path_reason
 
 
 def test_small_tables_are_not_split_by_themselves(client: dray.Connection) -> None:
     result = client.query("SELECT * FROM empty_table")
     assert result.arrow().num_rows == 0
-    assert "one connection" in result.stats["path_reason"]
+    assert "one connection" in result.stats.path_reason
 
 
 def test_empty_table_in_parts(client: dray.Connection, extension: bool) -> None:

@@ -97,7 +97,7 @@ def test_a_table_that_is_inherited_from_meanwhile(
         big.run("ALTER TABLE heir INHERIT many")
         for batch in batches:
             ids += batch.column(0).to_pylist()
-        assert "one snapshot" in result.stats["path_reason"]
+        assert "one snapshot" in result.stats.path_reason
         assert len(ids) == len(set(ids)) == ROWS and min(ids) == 1
         table, reason = read(client, "SELECT id FROM many", extension)
         assert table.num_rows == 2 * ROWS and "inherited from" in reason
@@ -146,7 +146,7 @@ def test_a_worker_that_is_terminated(
                 ids.update(batch.column(0).to_pylist())
             assert terminated > 0
             assert rows == len(ids) == ROWS
-            assert "one of them failed: " in result.stats["path_reason"]
+            assert "one of them failed: " in result.stats.path_reason
 
 
 def test_no_connection_to_spare(big: PostgresServer, extension: bool) -> None:

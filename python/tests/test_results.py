@@ -213,20 +213,20 @@ def test_same_name_twice(connection: dray.Connection) -> None:
 def test_stats(uri: str) -> None:
     with dray.connect(uri) as connection:
         result = connection.query(NUMBERS, compression="light")
-        assert result.stats["rows"] == 0 and result.stats["server"] is None
+        assert result.stats.rows == 0 and result.stats.server is None
         result.arrow()
         stats = result.stats
-    assert stats["rows"] == data.BIG
-    assert stats["chunks"] > 0 and 0 < stats["wire_bytes"] < stats["decoded_bytes"]
-    assert stats["compression"] == "light"
-    assert stats["checksums"] is False
-    assert stats["total_seconds"] >= stats["first_chunk_seconds"] > 0
-    assert stats["server"]["total_seconds"] > 0
-    assert [(column["name"], column["type"]) for column in stats["columns"]] == [
+    assert stats.rows == data.BIG
+    assert stats.chunks > 0 and 0 < stats.wire_bytes < stats.decoded_bytes
+    assert stats.compression == "light"
+    assert stats.checksums is False
+    assert stats.total_seconds >= stats.first_chunk_seconds > 0
+    assert stats.server.total_seconds > 0
+    assert [(column.name, column.type) for column in stats.columns] == [
         ("id", "Int64"),
         ("text", "Utf8"),
     ]
-    assert all(column["encodings"] for column in stats["columns"])
+    assert all(column.encodings for column in stats.columns)
 
 
 def test_estimate(connection: dray.Connection) -> None:
@@ -245,7 +245,7 @@ def test_read_once(connection: dray.Connection) -> None:
         result.batches,
         result.__arrow_c_stream__,
     ):
-        with pytest.raises(dray.UsageError, match=r"already read by arrow\(\)"):
+        with pytest.raises(dray.UsageError, match=r"already read by to_arrow\(\)"):
             read()
 
 

@@ -182,9 +182,34 @@ def test_names_with_colons() -> None:
         ("x:y:desc", [3, 1, 2]),
     ]:
         assert pa.table(dray.sort(table, by))["a:desc"].to_pylist() == expected, by
+    for by, expected in [
+        (dray.SortKey("a:desc"), [1, 2, 3]),
+        ([dray.SortKey("a:desc", descending=True)], [3, 2, 1]),
+        (("x:y", dray.SortKey("a:desc")), [2, 1, 3]),
+    ]:
+        assert pa.table(dray.sort(table, by))["a:desc"].to_pylist() == expected, by
+    # Only the exact name is meant, though the text is that of another column.
+    names = pa.table({"a": [1, 2], "a:desc": [1, 2], "a:desc:nulls-first": [1, 2]})
+    assert pa.table(dray.sort(names, dray.SortKey("a", descending=True)))["a"].to_pylist() == [2, 1]
+    with pytest.raises(dray.UsageError, match='there is no column "x:y:desc"'):
+        dray.sort(table, dray.SortKey("x:y:desc"))
     both = pa.Table.from_arrays([table["a:desc"], table["x:y"]], names=["a", "a"])
     with pytest.raises(dray.UsageError, match='there are 2 columns "a"'):
         dray.sort(both, "a")
+
+
+def test_places_of_missing_values() -> None:
+    table = pa.table({"n": [2, None, 1], 'odd "name"\n': [None, 0, 1]})
+    for key, expected in [
+        (dray.SortKey("n"), [1, 2, None]),
+        (dray.SortKey("n", nulls_first=True), [None, 1, 2]),
+        (dray.SortKey("n", descending=True), [None, 2, 1]),
+        (dray.SortKey("n", descending=True, nulls_first=False), [2, 1, None]),
+        (dray.SortKey('odd "name"\n'), [None, 1, 2]),
+    ]:
+        assert pa.table(dray.sort(table, key))["n"].to_pylist() == expected, key
+    with pytest.raises(dray.UsageError, match="expected a column's name or a SortKey"):
+        dray.sort(table, [("n", "desc")])  # type: ignore[list-item]
 
 
 @pytest.mark.parametrize("memory", ["512MiB", 2 << 20])

@@ -1,0 +1,51 @@
+"""The options of connections and statements, for functions that pass them on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Literal, TypedDict
+
+from . import _dray
+
+__all__ = ["ConnectOptions", "QueryOptions", "ScanOptions"]
+
+Extension = Literal["auto", True, False]
+Strings = Literal["utf8", "large", "view"]
+Checksums = Literal["auto", "on", "off"]
+NonFinite = Literal["error", "null", "text"]
+Partitions = int | Literal["auto"]
+
+
+class ConnectOptions(TypedDict, total=False):
+    """The options of :func:`dray.connect`, which documents them."""
+
+    token: str | None
+    plain_token: bool
+    ca: str | os.PathLike[str] | None
+    timeout: float
+    read_timeout: float | None
+    local_socket: bool
+
+
+class QueryOptions(TypedDict, total=False):
+    """The options of :meth:`dray.Connection.query`, which documents them."""
+
+    chunk_bytes_max: int | None
+    decoded_bytes_max: int | None
+    row_bytes_max: int | None
+    batch_rows: int
+    batch_bytes: int
+    compression: str
+    checksums: Checksums
+    strings: Strings
+    extension: Extension
+    numeric: str
+    nonfinite: NonFinite
+    partitions: Partitions
+    ordered: bool
+    progress: Callable[[_dray.Progress], object] | None
+
+
+class ScanOptions(ConnectOptions, QueryOptions, total=False):
+    """The options of :func:`dray.scan`."""
