@@ -17,6 +17,7 @@ use dray_format::{Batch, Chunk, ChunkKind, Compression, Encoder, Error, Schema};
 
 use crate::candidate::{CANDIDATES, candidates_up_to};
 use crate::column_costs::ColumnCosts;
+use crate::line::Line;
 use crate::price::{Delivery, Price};
 
 /// A first chunk of at most this size is sent plain: it leaves in one flight of packets anyway.
@@ -26,6 +27,8 @@ const SMALL_BYTES: u64 = 10 << 10;
 const FIRST_ROWS: usize = 8192;
 /// The fewest rows of a chunk, however slow the network is.
 const ROWS_MIN: usize = 4096;
+/// The most rows of a chunk before anything of the stream is known.
+const ROWS_MAX: usize = 1 << 16;
 /// TCP's slow start is taken to last this many round trips.
 const SLOW_START_ROUND_TRIPS: u32 = 8;
 /// The time that a chunk should take on the network. λ changes only between chunks, so chunks must
@@ -36,7 +39,7 @@ const PROBE_ROWS_MAX: usize = 8192;
 const PROBE_ROWS_MIN: usize = 2048;
 /// A probe takes at most a fraction `1 / PROBE_DIVISOR` of the rows of its chunk.
 const PROBE_DIVISOR: usize = 2;
-/// [`Chooser::price_ns`] is a mean over this time. The last moment alone says little: while the
+/// [`Chooser::line`] has the mean of λ over this time. The last moment alone says little: while the
 /// last chunks leave, λ may be anything.
 const RECENT: Duration = Duration::from_secs(1);
 /// The most settings of λ in [`Chooser::history`].
@@ -86,35 +89,48 @@ struct Probe {
 }
 
 impl Chooser {
-    /// A chooser for a stream with the columns of `schema`. λ begins at `guess_ns` nanoseconds per
-    /// byte, and does not rise during TCP's slow start, a few times `round_trip`. Levels of zstd
-    /// above `level_max` are not used.
-    pub fn new(schema: &Schema, guess_ns: f64, round_trip: Duration, level_max: i32) -> Self {
+    /// A chooser for a stream with the columns of `schema` over this line. λ does not rise during
+    /// TCP's slow start, a few times `round_trip`. Levels of zstd above `level_max` are not used.
+    pub fn new(schema: &Schema, line: Line, round_trip: Duration, level_max: i32) -> Self {
+        Self::with_costs(schema, line, round_trip, level_max, |_| None)
+    }
+
+    /// The same for columns whose costs were kept: `kept` has those of the column with an index.
+    pub fn with_costs(
+        schema: &Schema,
+        line: Line,
+        round_trip: Duration,
+        level_max: i32,
+        kept: impl Fn(usize) -> Option<ColumnCosts>,
+    ) -> Self {
         let candidates = candidates_up_to(level_max);
-        let columns = schema.fields.iter().enumerate();
-        let columns = columns.map(|(i, field)| ColumnCosts::new(&field.data_type, i, candidates));
+        let columns = schema.fields.iter().enumerate().map(|(i, field)| match kept(i) {
+            Some(costs) => costs.resumed(candidates),
+            None => ColumnCosts::new(&field.data_type, i, candidates),
+        });
         let mut state = State {
-            price: Price::new(guess_ns, round_trip * SLOW_START_ROUND_TRIPS),
+            price: Price::new(line, round_trip * SLOW_START_ROUND_TRIPS),
             columns: columns.collect(),
             chunk_rows: FIRST_ROWS,
             is_first: true,
             history: History::default(),
         };
+        state.chunk_rows = state.expected_rows().unwrap_or(FIRST_ROWS);
         state.history.push(Duration::ZERO, state.price.ns());
         Self { start: Instant::now(), state: Mutex::new(state), probing: Mutex::new(()) }
     }
 
-    /// A first λ, in nanoseconds per byte, for a connection whose round trip alone is known. It
-    /// assumes 1 Gbit/s within a building and 100 Mbit/s beyond.
-    pub fn price_guess_ns(round_trip: Duration) -> f64 {
-        if round_trip > Duration::from_millis(3) { 80.0 } else { 8.0 }
+    /// What is known of the line: λ is its mean over the last second, or over the later half of a
+    /// short stream.
+    pub fn line(&self) -> Line {
+        let now = self.start.elapsed();
+        let state = self.state();
+        state.price.line(state.history.mean(now - RECENT.min(now / 2), now))
     }
 
-    /// The mean of λ over the last second, in nanoseconds per byte: a first λ for the next stream
-    /// over the same connection.
-    pub fn price_ns(&self) -> f64 {
-        let now = self.start.elapsed();
-        self.state().history.mean(now.saturating_sub(RECENT), now)
+    /// The costs of each column, for the next stream that has it.
+    pub fn costs(&self) -> Vec<ColumnCosts> {
+        self.state().columns.clone()
     }
 
     /// The settings of λ, each with its time since the stream began. Those of a long stream are
@@ -220,7 +236,7 @@ impl Chooser {
         for ((candidate, column), written) in
             choices.candidates.iter().zip(columns).zip(chunk.columns())
         {
-            column.record(*candidate, written);
+            column.record(*candidate, written, chunk.rows());
         }
         let row_bytes = chunk.chunk_bytes() as f64 / f64::from(chunk.rows().max(1));
         let fitting = CHUNK_NETWORK_NS / (price.byte_ns() * row_bytes);
@@ -235,6 +251,19 @@ impl Chooser {
 }
 
 impl State {
+    /// The rows of a chunk that should take [`CHUNK_NETWORK_NS`], if the line and all columns are
+    /// known.
+    fn expected_rows(&self) -> Option<usize> {
+        if self.price.is_guess() || self.columns.is_empty() {
+            return None;
+        }
+        let bytes = |column: &ColumnCosts| column.expected_row_bytes(self.price.ns());
+        let row_bytes: f64 = self.columns.iter().map(bytes).sum::<Option<f64>>()?;
+        // `as` saturates.
+        let fitting = (CHUNK_NETWORK_NS / (self.price.byte_ns() * row_bytes)) as usize;
+        Some(fitting.clamp(ROWS_MIN, ROWS_MAX))
+    }
+
     fn probes(&self) -> Vec<Probe> {
         let (price_ns, reader_share) = (self.price.ns(), self.price.reader_share());
         let probe = |(column, costs): (usize, &ColumnCosts)| {

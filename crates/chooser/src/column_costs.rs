@@ -30,6 +30,14 @@ const MEASURED_BYTES_MIN: u64 = 4096;
 /// The weight of an estimate, in measured bytes. The first chunk has few rows, and finds caches and
 /// memory cold: its encoding time must not rule out its candidate for the rest of the stream.
 const GUESS_BYTES: f64 = 256e3;
+/// A chunk counts at most this multiple of the mean time. Others who use the processor and its
+/// caches make encoding slower, never faster, and a candidate that lost its place for that would
+/// not be measured again soon.
+const SLOWER_TIMES_MAX: f64 = 1.5;
+/// Kept costs are forgotten if the larger of their share of the bytes and that of the first chunk
+/// is more than this multiple of the smaller one, and a little more.
+const SURPRISE_TIMES: f64 = 1.5;
+const SURPRISE_SHARE: f64 = 0.05;
 /// Another candidate is chosen when it costs less than this share of the present one: measurements
 /// are noisy.
 const CHANGE_BELOW: f64 = 0.97;
@@ -50,22 +58,30 @@ impl Cost {
     }
 }
 
-/// A mean of costs, and the number of decoded bytes that it was measured on.
+/// A mean of costs, and what it was measured on.
 #[derive(Debug, Clone, Copy)]
 struct Measured {
     mean: Cost,
+    /// Decoded bytes in all, and those of a chunk.
     bytes: f64,
+    chunk_bytes: f64,
 }
 
-/// The costs of one column, and its present candidate. Candidates are indexes of [`CANDIDATES`].
-#[derive(Debug)]
-pub(crate) struct ColumnCosts {
+/// The costs of one column, and its present candidate. It can be kept for the next stream that has
+/// the column.
+// Candidates are indexes of `CANDIDATES`.
+#[derive(Debug, Clone)]
+pub struct ColumnCosts {
     kind: ValueKind,
     measured: [Option<Measured>; CANDIDATE_COUNT],
     candidate: usize,
     /// Only the first `candidates` are considered.
     candidates: usize,
     chunks: u64,
+    /// The decoded bytes of a row, once a chunk was encoded.
+    row_bytes: Option<f64>,
+    /// The costs come from an earlier stream, and no chunk has confirmed them.
+    is_unconfirmed: bool,
 }
 
 impl ColumnCosts {
@@ -79,20 +95,36 @@ impl ColumnCosts {
             candidate: 0,
             candidates,
             chunks: position as u64,
+            row_bytes: None,
+            is_unconfirmed: false,
         }
+    }
+
+    /// The costs of the column in an earlier stream, for another one that uses the first
+    /// `candidates`.
+    pub(crate) fn resumed(self, candidates: usize) -> Self {
+        debug_assert!((1..=CANDIDATE_COUNT).contains(&candidates));
+        let candidate = self.candidate.min(candidates - 1);
+        Self { candidate, candidates, is_unconfirmed: true, ..self }
+    }
+
+    /// The bytes that a row is expected to send under λ, once a chunk was encoded.
+    pub(crate) fn expected_row_bytes(&self, price_ns: f64) -> Option<f64> {
+        let total = |(candidate, cost): &(usize, Cost)| cost.total_ns(*candidate, price_ns, 0.0);
+        let measured = self.measured.iter().enumerate();
+        let measured = measured.filter_map(|(candidate, it)| Some((candidate, (*it)?.mean)));
+        let cheapest = measured.min_by(|a, b| total(a).total_cmp(&total(b)));
+        Some(self.row_bytes? * cheapest.map_or(1.0, |(_, cost)| cost.share))
     }
 
     /// Chooses the candidate for the next chunk, in which the column has about `plain_bytes` plain
     /// bytes.
     pub(crate) fn choose(&mut self, price_ns: f64, reader_share: f64, plain_bytes: f64) -> usize {
         let costs: [f64; CANDIDATE_COUNT] = std::array::from_fn(|candidate| {
-            // Measured times include the fixed cost.
-            let chunk_ns = match self.measured[candidate] {
-                None => CANDIDATES[candidate].chunk_ns,
-                Some(_) => 0.0,
-            };
-            self.expected(candidate).total_ns(candidate, price_ns, reader_share)
-                + chunk_ns / plain_bytes
+            // Measured times include the fixed cost of a chunk of the size they were measured on.
+            let included = self.measured[candidate].map_or(0.0, |it| 1.0 / it.chunk_bytes);
+            let fixed_ns = CANDIDATES[candidate].chunk_ns * (1.0 / plain_bytes - included).max(0.0);
+            self.expected(candidate).total_ns(candidate, price_ns, reader_share) + fixed_ns
         });
         let best = (0..self.candidates).min_by(|a, b| costs[*a].total_cmp(&costs[*b])).unwrap_or(0);
         // How well light does on a column can't be estimated. Trying it costs next to nothing, and
@@ -172,34 +204,46 @@ impl ColumnCosts {
     pub(crate) fn record_probe(&mut self, candidate: usize, written: &ColumnStats) {
         let bytes = written.decoded_bytes.max(1) as f64;
         let share = (written.bytes - written.state_bytes) as f64 / bytes;
-        self.measured[candidate] = Some(Measured {
-            mean: Cost { encode_ns: written.encode_ns as f64 / bytes, share },
-            bytes,
-        });
+        let mean = Cost { encode_ns: written.encode_ns as f64 / bytes, share };
+        self.measured[candidate] = Some(Measured { mean, bytes, chunk_bytes: bytes });
     }
 
-    /// Records what a chunk of the stream measured.
-    pub(crate) fn record(&mut self, candidate: usize, written: &ColumnStats) {
+    /// Records what a chunk of the stream with this many rows measured.
+    pub(crate) fn record(&mut self, candidate: usize, written: &ColumnStats, rows: u32) {
+        let bytes = written.decoded_bytes as f64;
+        self.row_bytes = Some(bytes / f64::from(rows.max(1)));
         if written.decoded_bytes < MEASURED_BYTES_MIN {
             return;
         }
-        let bytes = written.decoded_bytes as f64;
         let seen = Cost {
             encode_ns: written.encode_ns as f64 / bytes,
             share: written.bytes as f64 / bytes,
         };
+        if std::mem::take(&mut self.is_unconfirmed)
+            && let Some(known) = self.measured[candidate]
+            && candidate != NONE
+        {
+            let share = (written.bytes - written.state_bytes) as f64 / bytes;
+            let (less, more) = (share.min(known.mean.share), share.max(known.mean.share));
+            if more > SURPRISE_TIMES * less + SURPRISE_SHARE {
+                // These are other values than before.
+                self.measured = [None; CANDIDATE_COUNT];
+            }
+        }
         let slot = &mut self.measured[candidate];
         *slot = Some(match *slot {
-            None => Measured { mean: seen, bytes },
-            Some(Measured { mean, bytes: before }) => {
-                // A larger time is that of a thread which lost its processor for a while.
-                let encode_ns = seen.encode_ns.min(4.0 * mean.encode_ns);
-                let newest = NEWEST_WEIGHT_MIN.max(bytes / (before + bytes));
+            None => Measured { mean: seen, bytes, chunk_bytes: bytes },
+            Some(Measured { mean, bytes: before, chunk_bytes }) => {
+                let encode_ns = seen.encode_ns.min(SLOWER_TIMES_MAX * mean.encode_ns);
+                // A small chunk says less about large ones.
+                let newest_min = NEWEST_WEIGHT_MIN * (bytes / chunk_bytes).min(1.0);
+                let newest = newest_min.max(bytes / (before + bytes));
                 let mean = Cost {
                     encode_ns: mean.encode_ns + (encode_ns - mean.encode_ns) * newest,
                     share: mean.share + (seen.share - mean.share) * newest,
                 };
-                Measured { mean, bytes: before + bytes }
+                let chunk_bytes = chunk_bytes + (bytes - chunk_bytes) * newest;
+                Measured { mean, bytes: before + bytes, chunk_bytes }
             }
         });
     }
@@ -208,7 +252,7 @@ impl ColumnCosts {
     /// have been measured.
     fn expected(&self, candidate: usize) -> Cost {
         let guess = self.guessed(candidate);
-        let Some(Measured { mean, bytes }) = self.measured[candidate] else { return guess };
+        let Some(Measured { mean, bytes, .. }) = self.measured[candidate] else { return guess };
         let encode_ns =
             (mean.encode_ns * bytes + guess.encode_ns * GUESS_BYTES) / (bytes + GUESS_BYTES);
         Cost { encode_ns, share: mean.share }

@@ -18,10 +18,13 @@ mod candidate;
 mod chooser;
 mod column_costs;
 mod cpu_time;
+mod line;
 mod price;
 mod tcp_info;
 
 pub use chooser::{Chooser, ColumnChoices};
+pub use column_costs::ColumnCosts;
 pub use cpu_time::thread_cpu_time;
+pub use line::Line;
 pub use price::Delivery;
 pub use tcp_info::{DeliveryMeter, TcpInfo};

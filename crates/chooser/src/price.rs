@@ -19,6 +19,8 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use crate::line::Line;
+
 /// The number of processors. Asking takes longer than encoding a hundred rows: the answer is in the
 /// files of control groups.
 static PROCESSORS: LazyLock<f64> =
@@ -69,6 +71,8 @@ pub(crate) struct Price {
     rising: bool,
     /// Nanoseconds that a byte takes on the network: first the initial λ, then the measured mean.
     byte_ns: f64,
+    /// Nothing has been measured on this line, now or before.
+    is_guess: bool,
     /// The share of the network's busy time in which the reader had no room, from 0 to 1.
     reader_share: f64,
     processors: f64,
@@ -121,18 +125,19 @@ struct Span {
 }
 
 impl Price {
-    /// λ begins at `guess_ns`. For the first `slow_start` of network time it does not rise.
-    pub(crate) fn new(guess_ns: f64, slow_start: Duration) -> Self {
-        let ns = guess_ns.clamp(PRICE_NS_MIN, PRICE_NS_MAX);
+    /// λ begins as on this line. For the first `slow_start` of network time it does not rise.
+    pub(crate) fn new(line: Line, slow_start: Duration) -> Self {
+        let clamped = |ns: f64| ns.clamp(PRICE_NS_MIN, PRICE_NS_MAX);
         Self {
-            ns,
+            ns: clamped(line.price_ns),
             step: 0.7,
             rising: true,
-            byte_ns: ns,
+            byte_ns: clamped(line.byte_ns),
+            is_guess: line.is_guess,
             reader_share: 0.0,
             processors: *PROCESSORS,
-            running: 0.0,
-            waiting: 0.0,
+            running: line.running,
+            waiting: line.waiting,
             slow_start,
             begun: 0,
             sent: 0,
@@ -145,6 +150,17 @@ impl Price {
     pub(crate) fn begin_chunk(&mut self) -> f64 {
         self.begun += 1;
         self.ns
+    }
+
+    /// Whether nothing has been measured on this line, now or before.
+    pub(crate) fn is_guess(&self) -> bool {
+        self.is_guess
+    }
+
+    /// What is known of the line. λ is `mean_ns`, its mean of late.
+    pub(crate) fn line(&self, mean_ns: f64) -> Line {
+        let Self { byte_ns, running, waiting, is_guess, .. } = *self;
+        Line { price_ns: mean_ns, byte_ns, running, waiting, is_guess }
     }
 
     /// λ in nanoseconds per byte.
@@ -202,6 +218,7 @@ impl Price {
             let seen_ns = seen_ns.min(self.byte_ns * slowdown_max);
             let weight = NEWEST_WEIGHT * (bytes as f64 / TELLING_BYTES).min(1.0);
             self.byte_ns += (seen_ns - self.byte_ns) * weight;
+            self.is_guess = false;
         }
         let byte_ns = self.byte_ns;
         self.span = Span::default();
@@ -233,6 +250,7 @@ impl Price {
         self.ns += (seen_ns - self.ns) * NEWEST_WEIGHT_INLINE;
         self.ns = self.ns.clamp(PRICE_NS_MIN, PRICE_NS_MAX);
         self.byte_ns = self.ns;
+        self.is_guess = false;
         // Other threads may encode later, and then this count matters.
         self.sent += 1;
     }

@@ -21,7 +21,7 @@ pub struct Schema {
 }
 
 /// A column, or the child of a nested one.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Field {
     /// Its name; names may repeat.
     pub name: String,
@@ -34,7 +34,7 @@ pub struct Field {
 }
 
 /// The unit of a time, a timestamp or a duration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Unit {
     /// Seconds.
@@ -48,7 +48,7 @@ pub enum Unit {
 }
 
 /// A logical type (types.md section 2).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "types.md section 2 describes each")]
 pub enum Type {
     Null,

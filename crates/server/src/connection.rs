@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use dray_chooser::Line;
 use dray_wire::{ClientEvent, ErrorKind, Instance, Secret, ServerError, ServerSession};
 use tokio::sync::watch;
 use tracing::{Instrument, debug, info, info_span};
@@ -14,8 +15,9 @@ pub(crate) use self::stall::StallDetector;
 use crate::admission::Admission;
 use crate::compute::Compute;
 use crate::engine::{self, Engine};
+use crate::known_costs::KnownCosts;
+use crate::known_lines::KnownLines;
 use crate::metrics::Metrics;
-use crate::prices::Prices;
 use crate::slots::{ConnectionSlot, Slots};
 use crate::socket::{FrameReader, OpenSocket, Outgoing, PeerLocality, ReadError, WriteHalf};
 use crate::statement;
@@ -36,7 +38,8 @@ pub(crate) struct Shared {
     pub(crate) wait_timeout: Duration,
     pub(crate) plan_timeout: Duration,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) prices: Prices,
+    pub(crate) known_costs: KnownCosts,
+    pub(crate) known_lines: KnownLines,
     pub(crate) slots: Slots,
     pub(crate) compute: Arc<Compute>,
     /// Becomes true when the server stops: running statements finish, no new one starts.
@@ -64,9 +67,8 @@ pub(crate) struct Connection {
     pub(crate) locality: PeerLocality,
     /// The kernel's TCP statistics, if the client is on another host.
     pub(crate) tcp: Option<TcpMonitor>,
-    /// λ at the end of the last adaptive transfer to this host, on any connection, in nanoseconds
-    /// a byte.
-    pub(crate) price_ns: Option<f64>,
+    /// What the last adaptive transfer to this host left, on any connection.
+    pub(crate) line: Option<Line>,
     pub(crate) slot: ConnectionSlot,
     pub(crate) shared: Arc<Shared>,
 }
@@ -87,7 +89,7 @@ pub(crate) async fn serve(
         reader: FrameReader::new(open.read, open.received, shared.admission.request_memory()),
         socket: open.write,
         locality: open.locality,
-        price_ns: open.tcp.as_ref().and_then(|tcp| shared.prices.of(tcp.host?)),
+        line: open.tcp.as_ref().and_then(|tcp| shared.known_lines.of(tcp.host?)),
         tcp: open.tcp,
         slot,
         shared: shared.clone(),

@@ -2,16 +2,18 @@
 
 mod plan_cache;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use arrow::array::{Array, RecordBatch};
 use datafusion::catalog::memory::{DataSourceExec, MemorySourceConfig};
 use datafusion::common::metadata::{FieldMetadata, ScalarAndMetadata};
 use datafusion::common::stats::Precision;
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, ParamValues, ScalarValue, Statistics};
 use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream_partitioned};
 use datafusion::prelude::SessionContext;
@@ -128,6 +130,8 @@ pub(crate) struct Plan {
     pub(crate) schema: Arc<Schema>,
     /// The expected size of the result.
     pub(crate) estimate: Estimate,
+    /// The names of the tables that it reads, sorted.
+    pub(crate) tables: Arc<[String]>,
     plan: Arc<dyn ExecutionPlan>,
     task: Arc<TaskContext>,
     is_small: bool,
@@ -191,11 +195,24 @@ async fn create_plan(
         Err(_) => Estimate::default(),
     };
     let (task, is_small) = (engine.task_for(plan.as_ref()), is_small(&plan));
-    let plan = Plan { schema: Arc::new(schema), estimate, plan, task, is_small };
+    let tables = tables(&logical).map_err(query_error)?;
+    let plan = Plan { schema: Arc::new(schema), estimate, tables, plan, task, is_small };
     if is_immutable {
         engine.plans.insert(query, &plan);
     }
     Ok(plan)
+}
+
+/// The names of the tables that a plan reads, sorted.
+fn tables(plan: &LogicalPlan) -> datafusion::common::Result<Arc<[String]>> {
+    let mut tables = BTreeSet::new();
+    plan.apply_with_subqueries(|operator| {
+        if let LogicalPlan::TableScan(scan) = operator {
+            tables.insert(scan.table_name.to_string());
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(tables.into_iter().collect())
 }
 
 /// Whether a plan reads so few rows that a switch to another thread would take longer.

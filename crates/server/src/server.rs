@@ -19,11 +19,12 @@ use crate::compute::Compute;
 use crate::connection::{self, Shared};
 use crate::engine::Engine;
 use crate::exposure;
+use crate::known_costs::KnownCosts;
+use crate::known_lines::KnownLines;
 use crate::listen::{Incoming, Listener, tls_acceptor};
 use crate::local_socket::LocalSocket;
 use crate::metrics::{Metrics, endpoint};
 use crate::options::{ServeError, ServeOptions};
-use crate::prices::Prices;
 use crate::slots::{ConnectionSlot, SlotLimits, Slots};
 
 /// Refused clients that are told the reason at a time, and the time for each.
@@ -99,7 +100,8 @@ impl Server {
             wait_timeout: options.wait_timeout,
             plan_timeout: options.plan_timeout,
             metrics: Arc::new(Metrics::default()),
-            prices: Prices::default(),
+            known_costs: KnownCosts::default(),
+            known_lines: KnownLines::default(),
             slots: Slots::new(
                 SlotLimits::new(options.connections_max, options.connections_per_host),
                 SlotLimits::new(options.statements_max, options.statements_per_host),

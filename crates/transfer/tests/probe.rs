@@ -5,8 +5,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dray_chooser::Chooser;
-use dray_format::{Batch, Column, Compression, Field, Limits, Schema, Type, Values};
+use dray_chooser::{Chooser, Line};
+use dray_format::{Batch, Column, ColumnStats, Compression, Field, Limits, Schema, Type, Values};
 use dray_transfer::{Chunker, Settings};
 
 const ROWS: u64 = 50_000;
@@ -46,21 +46,29 @@ fn the_second_chunk_is_compressed_where_that_pays() {
         checksum: false,
         clock: Some(|| Duration::ZERO),
     };
-    let chooser = Arc::new(Chooser::new(&schema, PRICE_NS, Duration::ZERO, 3));
-    let mut chunker = Chunker::new(schema, settings).with_chooser(chooser);
-    let mut encoder = chunker.chunk_encoder();
-    chunker.push(Batch { rows: ROWS as usize, columns: values.map(column).into() });
-    let mut shares = || {
-        let chunk = encoder.encode(&chunker.take_full().unwrap()).unwrap();
-        chunk
-            .columns()
-            .iter()
-            .map(|written| written.bytes as f64 / written.decoded_bytes as f64)
-            .collect::<Vec<_>>()
+    let shares = |chooser: &Arc<Chooser>, chunks: usize| {
+        let mut chunker = Chunker::new(schema.clone(), settings).with_chooser(chooser.clone());
+        let mut encoder = chunker.chunk_encoder();
+        chunker.push(Batch { rows: ROWS as usize, columns: values.map(column).into() });
+        let mut next = || {
+            let chunk = encoder.encode(&chunker.take_full().unwrap()).unwrap();
+            let share = |written: &ColumnStats| written.bytes as f64 / written.decoded_bytes as f64;
+            chunk.columns().iter().map(share).collect::<Vec<_>>()
+        };
+        (0..chunks).map(|_| next()).collect::<Vec<_>>()
     };
-    let (first, second) = (shares(), shares());
+    let line = Line::of_price(PRICE_NS);
+    let chooser = Arc::new(Chooser::new(&schema, line, Duration::ZERO, 3));
+    let [first, second] = shares(&chooser, 2).try_into().unwrap();
     assert!(second[2] < first[2] / 3.0, "{first:?}, {second:?}");
     assert!(second[1] > 0.99 && second[0] < 0.01, "{second:?}");
+    // So is the first chunk of a stream that begins with the costs of this one. It has fewer rows,
+    // since nothing is known of the line.
+    let kept = chooser.costs();
+    let kept = |column: usize| kept.get(column).cloned();
+    let next = Arc::new(Chooser::with_costs(&schema, line, Duration::ZERO, 3, kept));
+    let [begins] = shares(&next, 1).try_into().unwrap();
+    assert!(begins[2] < first[2] / 2.0 && begins[1] > 0.99, "{first:?}, {begins:?}");
 }
 
 #[test]
@@ -76,7 +84,7 @@ fn a_rest_of_less_than_a_chunk_joins_the_chunk() {
         clock: None,
     };
     let first_rows = |rows: usize| {
-        let chooser = Arc::new(Chooser::new(&schema, PRICE_NS, Duration::ZERO, 3));
+        let chooser = Arc::new(Chooser::new(&schema, Line::of_price(PRICE_NS), Duration::ZERO, 3));
         let mut chunker = Chunker::new(schema.clone(), settings).with_chooser(chooser);
         let values = Values::Fixed { width: 8, bytes: vec![1; 8 * rows].into() };
         chunker.push(Batch { rows, columns: vec![Column { rows, validity: None, values }] });

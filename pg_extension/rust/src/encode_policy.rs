@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dray_chooser::Chooser;
+use dray_chooser::{Chooser, Line};
 use dray_format::{
     Batch, COUNT_MAX, Checksum, Compression, DictionaryBudget, Encoder, Limits, Schema,
     chunk_bytes_bound,
@@ -79,7 +79,7 @@ impl EncodePolicy {
             limits,
             compression,
             chooser: (settings.compression == CompressionChoice::Auto).then(|| {
-                Chooser::new(schema, Chooser::price_guess_ns(round_trip), round_trip, LEVEL_MAX)
+                Chooser::new(schema, Line::guessed(round_trip), round_trip, LEVEL_MAX)
             }),
             nodes,
             // The inverse of `chunk_bytes_bound`, which `fits` checks before a chunk is encoded.

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use dray_format::{ColumnStats, Compression, Type};
 
-use crate::candidate::{CANDIDATE_COUNT, CANDIDATES};
+use crate::candidate::{CANDIDATE_COUNT, CANDIDATES, LIGHT};
 use crate::column_costs::ColumnCosts;
+use crate::line::Line;
 use crate::price::{Delivery, Price};
 
 /// The costs of each candidate for two columns, numbers and text: nanoseconds and sent bytes per
@@ -130,7 +131,23 @@ impl Transfer {
             ColumnCosts::new(&Type::Int64, 0, CANDIDATE_COUNT),
             ColumnCosts::new(&Type::Utf8, 1, CANDIDATE_COUNT),
         ];
-        Self { price: Price::new(guess_ns, Duration::ZERO), columns, queue: VecDeque::new() }
+        Self {
+            price: Price::new(Line::of_price(guess_ns), Duration::ZERO),
+            columns,
+            queue: VecDeque::new(),
+        }
+    }
+
+    /// The next transfer over the same line, of the same columns.
+    fn next(&self) -> Self {
+        let price = Price::new(self.price.line(self.price.ns()), Duration::ZERO);
+        let columns = self.columns.each_ref().map(|column| column.clone().resumed(CANDIDATE_COUNT));
+        Self { price, columns, queue: VecDeque::new() }
+    }
+
+    /// Whether a column has a candidate to probe.
+    fn would_probe(&self) -> bool {
+        self.columns.iter().any(|column| column.to_probe(self.price.ns(), 0.0, 2).is_some())
     }
 
     /// Sends one chunk and encodes the next. Returns the nanoseconds that this took.
@@ -176,7 +193,7 @@ impl Transfer {
             .each_mut()
             .map(|column| column.choose(price_ns, reader_share, plain.next().unwrap()));
         for (i, (column, candidate)) in self.columns.iter_mut().zip(candidates).enumerate() {
-            column.record(candidate, &written(i, candidate, COLUMN_BYTES[i]));
+            column.record(candidate, &written(i, candidate, COLUMN_BYTES[i]), 65_536);
         }
         chunk(candidates)
     }
@@ -286,7 +303,7 @@ fn where_encoding_uses_up_the_processors_a_byte_costs_its_processor_time() {
     // The socket is never idle, and a byte takes 2 ns on the network. The encoding threads run for
     // the share `ran` of the processors' time, in the share `took`.
     let settled = |ran: f64, took: f64| {
-        let mut price = Price::new(8.0, Duration::ZERO);
+        let mut price = Price::new(Line::of_price(8.0), Duration::ZERO);
         let processors =
             std::thread::available_parallelism().map_or(1.0, |count| count.get() as f64);
         for _ in 0..100 {
@@ -317,4 +334,74 @@ fn the_first_chunk_of_a_column_is_compressed_by_estimates() {
     // A hundred rows don't pay for a compressor's tables.
     assert_eq!(first(Type::Utf8, 8.0, 1e3), Compression::Light);
     assert_eq!(first(Type::Int64, 8.0, 1e3), Compression::Light);
+}
+
+#[test]
+fn the_next_stream_begins_as_the_last_one_ended() {
+    for byte_ns in [0.8, 2.0, 8.0, 20.0, 80.0, 200.0, 800.0, 8000.0] {
+        let mut before = Transfer::new(8.0);
+        (0..100).for_each(|_| {
+            before.step(byte_ns, 0.0);
+        });
+        // Many short streams do as well as a long one.
+        let mut spent = 0.0;
+        for _ in 0..20 {
+            let mut next = before.next();
+            assert!(!next.would_probe(), "{byte_ns} ns a byte");
+            (0..QUEUED).for_each(|_| {
+                next.step(byte_ns, 0.0);
+            });
+            spent += (0..8).map(|_| next.step(byte_ns, 0.0)).sum::<f64>() / 160.0;
+            before = next;
+        }
+        assert!(spent < best(byte_ns) * 1.2, "{byte_ns} ns: {spent}, best {}", best(byte_ns));
+    }
+}
+
+#[test]
+fn kept_costs_of_other_values_are_forgotten() {
+    let mut before = Transfer::new(8.0);
+    (0..50).for_each(|_| {
+        before.step(8.0, 0.0);
+    });
+    let mut next = before.next();
+    let columns = &mut next.columns;
+    let candidate = columns[1].choose(8.0, 0.0, COLUMN_BYTES[1]);
+    // Within the limits, and beyond.
+    let (alike, other) = (written(1, candidate, 1.2e6), written(1, LIGHT, 1.2e6));
+    let mut confirmed = columns[1].clone();
+    confirmed.record(candidate, &alike, 65_536);
+    confirmed.record(candidate, &other, 65_536);
+    assert_eq!(confirmed.to_probe(8.0, 0.0, 2), None);
+    columns[1].record(candidate, &other, 65_536);
+    assert!(columns[1].to_probe(8.0, 0.0, 2).is_some());
+}
+
+#[test]
+fn kept_costs_of_large_chunks_do_not_lead_small_ones_astray() {
+    let mut transfer = Transfer::new(80.0);
+    (0..50).for_each(|_| {
+        transfer.step(80.0, 0.0);
+    });
+    let [_, mut text] = transfer.next().columns;
+    let compression = |candidate: usize| CANDIDATES[candidate].compression;
+    assert!(matches!(compression(text.choose(80.0, 0.0, 1.5e6)), Compression::Zstd(_)));
+    let [_, mut text] = transfer.next().columns;
+    let small = compression(text.choose(80.0, 0.0, 100.0));
+    assert!(matches!(small, Compression::None | Compression::Light), "{small:?}");
+}
+
+#[test]
+fn two_slow_chunks_do_not_rule_out_light() {
+    let mut transfer = Transfer::new(0.6);
+    (0..20).for_each(|_| {
+        transfer.step(0.8, 0.0);
+    });
+    let [numbers, _] = &mut transfer.columns;
+    for _ in 0..2 {
+        let usual = written(0, LIGHT, COLUMN_BYTES[0]);
+        let slow = ColumnStats { encode_ns: 10 * usual.encode_ns, ..usual };
+        numbers.record(LIGHT, &slow, 65_536);
+    }
+    assert_eq!(numbers.choose(0.6, 0.0, COLUMN_BYTES[0]), LIGHT);
 }

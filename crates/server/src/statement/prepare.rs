@@ -64,7 +64,7 @@ pub(super) async fn start(
     let network = PeerNetwork {
         locality: connection.locality,
         round_trip: connection.tcp.as_ref().and_then(TcpMonitor::round_trip).unwrap_or_default(),
-        price_ns: connection.price_ns,
+        line: connection.line,
     };
     let (planning, timeout, query) = (Planning::new(), shared.plan_timeout, query.clone());
     let looked_up = Instant::now();
@@ -73,6 +73,7 @@ pub(super) async fn start(
             workers,
             engine: &shared.engine,
             admission: &shared.admission,
+            known_costs: &shared.known_costs,
             planning: &planning,
         };
         let start = starter.start_plan(plan, ns_since(looked_up), &query, network);
@@ -86,6 +87,7 @@ pub(super) async fn start(
             workers,
             engine: &shared.engine,
             admission: &shared.admission,
+            known_costs: &shared.known_costs,
             planning: &planning,
         };
         starter.start(&query, network)

@@ -164,13 +164,15 @@ impl<'a> ChunkWriter<'a> {
 
     /// Records how the transfer went, and reports it to the client if there were several chunks.
     pub(super) fn report(&mut self) {
-        let Connection { session, shared, tcp, price_ns, .. } = &mut *self.connection;
+        let Connection { session, shared, tcp, line, .. } = &mut *self.connection;
         if let Some(chooser) = &self.chooser {
-            *price_ns = Some(chooser.price_ns());
+            let seen = chooser.line();
+            *line = Some(seen);
             if let Some(host) = tcp.as_ref().and_then(|tcp| tcp.host) {
-                shared.prices.set(host, chooser.price_ns());
+                shared.known_lines.set(host, seen);
             }
-            shared.metrics.price_set(chooser.price_ns());
+            shared.metrics.price_set(seen.price_ns);
+            shared.known_costs.set(&self.plan.tables, &self.plan.schema, chooser.costs());
         }
         shared.metrics.encoded(&self.encoded);
         let (_, chunks) = session.sent();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use dray_chooser::Chooser;
+use dray_chooser::{Chooser, Line};
 use dray_transfer::{Receiver, Settings, Times, queue};
 use dray_wire::{CompressionChoice, Query, ServerError};
 use tokio::runtime::Handle;
@@ -13,6 +13,7 @@ use super::settings::{chunks_in_progress, resolve_compression, settings};
 use crate::admission::{Admission, MemoryGrant, MemoryNeed};
 use crate::connection::ns_since;
 use crate::engine::{self, Engine, Plan};
+use crate::known_costs::KnownCosts;
 use crate::planning::Planning;
 use crate::socket::PeerLocality;
 
@@ -32,8 +33,8 @@ const ADAPTIVE_ZSTD_LEVEL_MAX: i32 = 19;
 pub(super) struct PeerNetwork {
     pub(super) locality: PeerLocality,
     pub(super) round_trip: Duration,
-    /// λ at the end of the last adaptive transfer, in nanoseconds a byte.
-    pub(super) price_ns: Option<f64>,
+    /// What the last adaptive transfer left.
+    pub(super) line: Option<Line>,
 }
 
 /// A planned statement, which runs unless its query asks for the plan only.
@@ -59,6 +60,7 @@ pub(super) struct Starter<'a> {
     pub(super) workers: &'a Handle,
     pub(super) engine: &'a Engine,
     pub(super) admission: &'a Admission,
+    pub(super) known_costs: &'a KnownCosts,
     pub(super) planning: &'a Arc<Planning>,
 }
 
@@ -102,18 +104,19 @@ impl Starter<'_> {
         settings: Settings,
         compression: CompressionChoice,
     ) -> Result<Execution, ServerError> {
-        let price_ns =
-            network.price_ns.unwrap_or_else(|| Chooser::price_guess_ns(network.round_trip));
+        let PeerNetwork { round_trip, line, .. } = network;
+        let line = line.unwrap_or_else(|| Line::guessed(round_trip));
         let chooser = (compression == CompressionChoice::Auto).then(|| {
-            let round_trip = network.round_trip;
+            let known = self.known_costs.of(&plan.tables, &plan.schema);
+            let known = |column: usize| known.get(column).cloned().flatten();
             let level_max = ADAPTIVE_ZSTD_LEVEL_MAX;
-            Arc::new(Chooser::new(&plan.schema, price_ns, round_trip, level_max))
+            Arc::new(Chooser::with_costs(&plan.schema, line, round_trip, level_max, known))
         });
         let chunk_bytes_max = settings.limits.chunk_bytes_max;
         let (bytes_max, chunks_min) = match chooser {
             // `as` saturates.
             Some(_) => (
-                ((ADAPTIVE_QUEUE_NS / price_ns) as u32)
+                ((ADAPTIVE_QUEUE_NS / line.price_ns) as u32)
                     .clamp(ADAPTIVE_QUEUE_BYTES_MIN, ADAPTIVE_QUEUE_BYTES_MAX),
                 2,
             ),
