@@ -24,6 +24,8 @@ pub mod calendar;
 mod connection;
 mod copy_decoder;
 mod error;
+pub mod export;
+mod lease;
 mod memory;
 mod options;
 mod results;
@@ -41,7 +43,8 @@ pub use dray_postgres::{Description, Options as RowOptions, enclosable, is_query
 pub use dray_wire::{
     Checksums, CompressionChoice, Estimate, Finished, Known, PriceSet, Report, Secret,
 };
-pub use error::{Error, ErrorKind, Result};
+pub use error::{Error, ErrorKind, Result, panic_text};
+pub use lease::{ConnectionSlot, Lease, LeaseError};
 pub use options::{
     ConnectOptions, ExtensionChoice, Partitions, PostgresOptions, QueryOptions,
     timeout_from_seconds,
