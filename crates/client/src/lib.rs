@@ -31,6 +31,7 @@ mod options;
 mod results;
 mod source;
 mod stats;
+mod transaction;
 mod watch;
 
 pub use asynchronous::{AsyncConnection, AsyncResults};
@@ -50,6 +51,7 @@ pub use options::{
     timeout_from_seconds,
 };
 pub use results::Results;
-pub use source::Uri;
+pub use source::{SourceKind, Uri};
 pub use stats::{PathKind, Progress, Stats, TransferPath};
+pub use transaction::{Isolation, Transaction};
 pub use watch::{Verdict, Watch};
