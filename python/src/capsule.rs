@@ -18,12 +18,12 @@ use arrow::error::ArrowError;
 use arrow::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi};
 use arrow::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
 use arrow::record_batch::RecordBatchReader;
+use dray_client::{export, panic_text};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use crate::error::{panic_text, usage};
-use crate::export;
+use crate::error::usage;
 
 // The names of capsules, which say what struct they hold ("Capsule Structure").
 const SCHEMA: &CStr = c"arrow_schema";

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dray_client::{
-    Checksums, CompressionChoice, ConnectOptions, Limits, NonFinite, NumericAs, Partitions,
-    PostgresOptions, QueryOptions, Secret, StringLayout, timeout_from_seconds,
+    Checksums, CompressionChoice, ConnectOptions, ConnectionSlot, LeaseError, Limits, NonFinite,
+    NumericAs, Partitions, PostgresOptions, QueryOptions, Secret, StringLayout,
+    timeout_from_seconds,
 };
 use pyo3::prelude::*;
 
 use crate::error::{detached, exception, usage};
-use crate::lease::{ConnectionSlot, LeaseError};
 use crate::monitor::{Monitor, connecting_check};
 use crate::parameters::parameters;
 use crate::reader::Reader;

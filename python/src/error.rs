@@ -1,11 +1,10 @@
 //! Errors of the client and the sort as Python exceptions. Each kind has its class in
 //! `dray.errors`.
 
-use std::any::Any;
 use std::error::Error as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use dray_client::{Error, ErrorKind};
+use dray_client::{Error, ErrorKind, panic_text};
 use pyo3::PyTypeInfo;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -83,15 +82,6 @@ pub(crate) fn detached<T: Send>(py: Python<'_>, run: impl FnOnce() -> T + Send) 
             None,
         )
     })
-}
-
-/// The message of a panic.
-pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let message = panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("an assumption of Dray does not hold: {}", message.unwrap_or("it panicked"))
 }
 
 fn build(

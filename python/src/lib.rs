@@ -20,8 +20,6 @@ mod capsule;
 mod connection;
 mod copy;
 mod error;
-mod export;
-mod lease;
 mod monitor;
 mod parameters;
 mod reader;

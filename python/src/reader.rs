@@ -6,14 +6,13 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatchReader;
-use dray_client::{Error, Results, Stats};
+use dray_client::{Error, Lease, Results, Stats};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use crate::capsule::raise_interrupt_again;
 use crate::error::{cancelled, detached, exception, usage};
-use crate::lease::Lease;
 use crate::monitor::Monitor;
 use crate::rows::rows;
 

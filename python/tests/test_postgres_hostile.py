@@ -10,6 +10,7 @@ import decimal
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import adbc_client
 import psycopg
 import pyarrow as pa
 import pytest
@@ -193,3 +194,20 @@ def test_a_drivers_connection(uri: str, extension: bool, sql: str) -> None:
     with psycopg.connect(uri) as connection:
         table: pa.Table = dray.read(connection, sql, extension="auto" if extension else False)
         assert table.num_rows in (1, 50_000)
+
+
+def test_the_adbc_driver_asks_the_system_alone(uri: str) -> None:
+    with adbc_client.connect(uri, autocommit=False) as connection:
+        objects = connection.adbc_get_objects(table_name_filter="plain").read_all()
+        [table] = [
+            table
+            for catalog in objects.to_pylist()
+            for schema in catalog["catalog_db_schemas"]
+            for table in schema["db_schema_tables"]
+        ]
+        assert len(table["table_columns"]) == 4
+        assert len(connection.adbc_get_table_schema("plain", db_schema_filter="public")) == 4
+        assert connection.adbc_current_catalog == DATABASE
+        connection.adbc_connection.set_options(**{"adbc.connection.readonly": "true"})
+        assert adbc_client.table(connection, "SELECT id FROM public.plain").num_rows == 50_000
+        connection.commit()

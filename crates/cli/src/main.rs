@@ -5,10 +5,12 @@
 //!                                           │ batches                   │ interrupt: Ctrl-C
 //!                                           ▼                           │ progress
 //!                                         format: table, CSV, JSON, Arrow, Parquet
+//!   adbc ──▶ manifests of the ADBC driver
 //! ```
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
+mod adbc;
 mod explain;
 mod export;
 mod failure;
@@ -43,6 +45,7 @@ Examples:
   dray export postgresql://me@db/shop 'SELECT * FROM orders' -o orders.csv
   dray explain dray://localhost 'SELECT * FROM sales'
   dray sort logs/ --by time,host:desc -o sorted.parquet
+  dray adbc install                                   for Python, R, Go and DuckDB
 
 `dray COMMAND --help` describes each command.";
 
@@ -67,6 +70,7 @@ enum Command {
     Explain(explain::Arguments),
     Sort(sort::Arguments),
     Tables(tables::Arguments),
+    Adbc(adbc::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -77,6 +81,7 @@ fn main() -> ExitCode {
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Sort(arguments) => sort::run(&arguments),
         Command::Tables(arguments) => tables::run(&arguments),
+        Command::Adbc(arguments) => adbc::run(&arguments),
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,

@@ -101,6 +101,10 @@ impl Connection {
         }
     }
 
+    pub(crate) fn source_ref(&self) -> &dyn Source {
+        &*self.source
+    }
+
     pub(crate) fn source(&mut self) -> &mut dyn Source {
         &mut *self.source
     }

@@ -1,5 +1,6 @@
 //! Why something failed.
 
+use std::any::Any;
 use std::fmt;
 
 use dray_pgtypes::not_utf8;
@@ -98,7 +99,7 @@ impl Error {
     }
 
     /// Whether the server was silent for `read_timeout`. Another try would wait as long.
-    pub(crate) fn is_read_timeout(&self) -> bool {
+    pub fn is_read_timeout(&self) -> bool {
         self.0.is_read_timeout
     }
 
@@ -222,3 +223,12 @@ fn kind_of_sqlstate(sqlstate: &str) -> ErrorKind {
 
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// The message of a panic.
+pub fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let message = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    format!("an assumption of Dray does not hold: {}", message.unwrap_or("it panicked"))
+}

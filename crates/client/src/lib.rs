@@ -24,11 +24,14 @@ pub mod calendar;
 mod connection;
 mod copy_decoder;
 mod error;
+pub mod export;
+mod lease;
 mod memory;
 mod options;
 mod results;
 mod source;
 mod stats;
+mod transaction;
 mod watch;
 
 pub use asynchronous::{AsyncConnection, AsyncResults};
@@ -41,12 +44,14 @@ pub use dray_postgres::{Description, Options as RowOptions, enclosable, is_query
 pub use dray_wire::{
     Checksums, CompressionChoice, Estimate, Finished, Known, PriceSet, Report, Secret,
 };
-pub use error::{Error, ErrorKind, Result};
+pub use error::{Error, ErrorKind, Result, panic_text};
+pub use lease::{ConnectionSlot, Lease, LeaseError};
 pub use options::{
     ConnectOptions, ExtensionChoice, Partitions, PostgresOptions, QueryOptions,
     timeout_from_seconds,
 };
 pub use results::Results;
-pub use source::Uri;
+pub use source::{SourceKind, Uri};
 pub use stats::{PathKind, Progress, Stats, TransferPath};
+pub use transaction::{Isolation, Transaction};
 pub use watch::{Verdict, Watch};

@@ -230,6 +230,17 @@ impl<C: BorrowMut<Connection>> Results<C> {
         batch
     }
 
+    /// Whether everything has arrived and was handed out, so that the connection is free.
+    pub fn is_complete(&self) -> bool {
+        self.ended && self.pending.batches.is_empty()
+    }
+
+    /// The rows that the statement inserted, updated, deleted or merged; None if it did something
+    /// else or has not ended.
+    pub fn rows_changed(&self) -> Option<u64> {
+        if self.ended { self.connection.borrow().source_ref().rows_changed() } else { None }
+    }
+
     /// All remaining batches.
     ///
     /// # Errors

@@ -30,6 +30,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::memory::Arena;
 use crate::options::{ConnectOptions, QueryOptions};
 use crate::stats::TransferPath;
+use crate::transaction::Transaction;
 use crate::watch::{CancelCheck, Verdict};
 
 /// How long a server has to stop a statement before the connection is given up.
@@ -50,10 +51,22 @@ pub(crate) fn connect(
     })
 }
 
+/// The kinds of servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SourceKind {
+    /// A Dray server.
+    Dray,
+    /// PostgreSQL, or a server that speaks its protocol.
+    Postgres,
+}
+
 /// A connection to a server, in the server's protocol. It runs one statement at a time.
 pub(crate) trait Source: Debug + Send {
     /// The server's name and version.
     fn server(&self) -> &str;
+
+    /// Which kind of server it is.
+    fn kind(&self) -> SourceKind;
 
     /// The server's address, without secrets.
     fn place(&self) -> &str;
@@ -87,7 +100,42 @@ pub(crate) trait Source: Debug + Send {
     /// Stops the running statement and waits until the server confirms. Gives the connection up
     /// after [`STOP_TIMEOUT`], or when the check says [`Verdict::Abandon`].
     fn stop(&mut self, cancel: CancelCheck<'_>);
+
+    /// Whether a transaction that the user began is open.
+    fn is_in_transaction(&self) -> bool {
+        false
+    }
+
+    /// The rows that the last statement inserted, updated, deleted or merged; None if it did
+    /// something else.
+    fn rows_changed(&self) -> Option<u64> {
+        None
+    }
+
+    /// The highest of `$1, $2 …` in a statement, 0 without any.
+    fn parameters_in(&self, sql: &str) -> usize;
+
+    /// Begins or ends a transaction.
+    ///
+    /// # Errors
+    /// When the server refuses, or has no transactions.
+    fn transaction(&mut self, step: Transaction, cancel: CancelCheck<'_>) -> Result<()> {
+        let _ = (step, cancel);
+        Err(Error::usage("a Dray server has no transactions: it only reads"))
+    }
+
+    /// Runs a statement of the program's own and returns its rows as text.
+    ///
+    /// # Errors
+    /// When it fails, or the server has no such answers.
+    fn ask(&mut self, sql: &str, cancel: CancelCheck<'_>) -> Result<TextRows> {
+        let _ = (sql, cancel);
+        Err(Error::usage("a Dray server gives no rows as text"))
+    }
 }
+
+/// Rows as text, None for NULL.
+pub(crate) type TextRows = Vec<Vec<Option<String>>>;
 
 /// What a source fills while it receives a result.
 #[derive(Debug)]

@@ -38,5 +38,5 @@ pub use net::{
 };
 pub use scan::{NotSplittable, References, TableScan, Unreadable, is_tid_range_scan};
 pub use session::{CopyBytes, CopyStart, Options, Parameter, Session, miscount};
-pub use sql::{enclosable, is_query};
+pub use sql::{enclosable, is_query, parameters_in};
 pub use version::other_library;

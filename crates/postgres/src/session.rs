@@ -211,6 +211,17 @@ impl<S: Read + Write> Session<S> {
         self.status != b'I'
     }
 
+    /// Whether a transaction that the user began has failed, so that it can only be rolled back.
+    pub fn has_failed_transaction(&self) -> bool {
+        self.status == b'E'
+    }
+
+    /// The rows that the last statement of the user's inserted, updated, deleted or merged; None if
+    /// it did something else.
+    pub fn rows_changed(&self) -> Option<u64> {
+        tag::rows_changed(&self.tag)
+    }
+
     /// [`enclosable`](crate::enclosable) by the session's rules for strings.
     pub fn enclosable<'a>(&self, statement: &'a str) -> Option<&'a str> {
         sql::enclosable(statement, self.escapes())
@@ -360,6 +371,7 @@ impl<S: Read + Write> Session<S> {
                 .with_hint("SET client_encoding TO 'UTF8' is a statement of its own"));
         }
         self.messages.settings().begin();
+        self.tag.clear();
         Ok(())
     }
 

@@ -6,6 +6,6 @@ mod statement;
 mod tokens;
 
 pub(crate) use self::scanner::TokenKind;
-pub use self::statement::{enclosable, is_query};
-pub(crate) use self::statement::{mentions, parameters_in, reads_only, sets};
+pub use self::statement::{enclosable, is_query, parameters_in};
+pub(crate) use self::statement::{mentions, reads_only, sets};
 pub(crate) use self::tokens::{Token, tokens};

@@ -4,7 +4,17 @@ use super::*;
 
 #[test]
 fn help_has_examples_and_is_wrapped_once() {
-    for command in [&[][..], &["serve"], &["query"], &["export"], &["explain"], &["sort"]] {
+    for command in [
+        &[][..],
+        &["serve"],
+        &["query"],
+        &["export"],
+        &["explain"],
+        &["sort"],
+        &["adbc"],
+        &["adbc", "install"],
+        &["adbc", "check"],
+    ] {
         let text = stdout(&run(&[command, &["--help"]].concat()));
         assert!(text.contains("Examples:") && text.contains("Exit codes: 0 "), "{text}");
         assert!(!text.contains("The `dray` program"), "{text}");

@@ -10,7 +10,7 @@ use dray_format::Limits;
 use dray_wire::{CompressionChoice, ErrorKind as WireKind, Estimate, Finished, ServerError};
 
 use super::*;
-use crate::source::Source;
+use crate::source::{Source, SourceKind};
 use crate::stats::TransferPath;
 use crate::watch::CancelCheck;
 
@@ -39,6 +39,14 @@ impl Script {
 impl Source for Script {
     fn server(&self) -> &str {
         "script"
+    }
+
+    fn kind(&self) -> SourceKind {
+        SourceKind::Dray
+    }
+
+    fn parameters_in(&self, _sql: &str) -> usize {
+        0
     }
 
     fn place(&self) -> &str {

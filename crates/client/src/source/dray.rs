@@ -19,7 +19,7 @@ use self::greeting::Greeting;
 use self::transport::Transport;
 pub use self::uri::Uri;
 use super::frames::{DecoderCache, Frame, FrameEvents, read_frame};
-use super::{Event, ReceiveContext, Source, StopDeadline, cancelled};
+use super::{Event, ReceiveContext, Source, SourceKind, StopDeadline, cancelled};
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory::Arena;
 use crate::options::{ConnectOptions, PostgresOptions, QueryOptions};
@@ -181,6 +181,10 @@ impl Source for DraySource {
         &self.server
     }
 
+    fn kind(&self) -> SourceKind {
+        SourceKind::Dray
+    }
+
     fn place(&self) -> &str {
         &self.place
     }
@@ -195,6 +199,10 @@ impl Source for DraySource {
 
     fn break_off(&mut self) {
         self.broken = true;
+    }
+
+    fn parameters_in(&self, sql: &str) -> usize {
+        dray_postgres::parameters_in(sql, false).unwrap_or_default()
     }
 
     fn path(&self) -> TransferPath {

@@ -36,10 +36,11 @@ use self::snapshot::Snapshot;
 use self::table::{Requested, Table};
 use self::worker::ScanJob;
 use super::frames::DecoderCache;
-use super::{Event, ReceiveContext, Source};
-use crate::error::{ErrorKind, Result};
+use super::{Event, ReceiveContext, Source, SourceKind, TextRows};
+use crate::error::{Error, ErrorKind, Result};
 use crate::options::{ConnectOptions, ExtensionChoice, Partitions, QueryOptions};
 use crate::stats::TransferPath;
+use crate::transaction::{Isolation, Transaction};
 use crate::watch::{CancelCheck, Verdict};
 
 /// A connection to a PostgreSQL server, as a source.
@@ -218,6 +219,26 @@ impl PostgresSource {
     }
 }
 
+/// What a commit says that the server took for a rollback.
+const ROLLED_BACK: &str = "the transaction was rolled back, not committed";
+
+/// The statement that begins or ends a transaction.
+fn control_statement(step: Transaction) -> String {
+    let (isolation, read_only) = match step {
+        Transaction::Commit => return "COMMIT".to_owned(),
+        Transaction::Rollback => return "ROLLBACK".to_owned(),
+        Transaction::Begin { isolation, read_only } => (isolation, read_only),
+    };
+    let isolation = match isolation {
+        None => "",
+        Some(Isolation::ReadUncommitted) => " ISOLATION LEVEL READ UNCOMMITTED",
+        Some(Isolation::ReadCommitted) => " ISOLATION LEVEL READ COMMITTED",
+        Some(Isolation::RepeatableRead) => " ISOLATION LEVEL REPEATABLE READ",
+        Some(Isolation::Serializable) => " ISOLATION LEVEL SERIALIZABLE",
+    };
+    format!("BEGIN{isolation}{}", if read_only { " READ ONLY" } else { "" })
+}
+
 /// Decides whether to read a statement over several connections, and takes the snapshot that they
 /// read under.
 fn prepare(
@@ -289,6 +310,10 @@ impl Source for PostgresSource {
         &self.connection.server
     }
 
+    fn kind(&self) -> SourceKind {
+        SourceKind::Postgres
+    }
+
     fn place(&self) -> &str {
         &self.connection.place
     }
@@ -344,5 +369,32 @@ impl Source for PostgresSource {
             }
             Scan::None | Scan::Serial(_) => self.connection.stop(cancel),
         }
+    }
+
+    fn is_in_transaction(&self) -> bool {
+        self.connection.session.is_in_transaction()
+    }
+
+    fn rows_changed(&self) -> Option<u64> {
+        self.connection.session.rows_changed()
+    }
+
+    fn parameters_in(&self, sql: &str) -> usize {
+        self.connection.session.parameters_in(sql).unwrap_or_default()
+    }
+
+    fn transaction(&mut self, step: Transaction, cancel: CancelCheck<'_>) -> Result<()> {
+        let failed = self.connection.session.has_failed_transaction();
+        self.ask(&control_statement(step), cancel)?;
+        match step {
+            Transaction::Commit if failed => Err(Error::new(ErrorKind::Execution, ROLLED_BACK)
+                .with_hint("a statement in it had failed")
+                .with_sqlstate("25P02")),
+            _ => Ok(()),
+        }
+    }
+
+    fn ask(&mut self, sql: &str, cancel: CancelCheck<'_>) -> Result<TextRows> {
+        self.connection.run(cancel, |connection, check| Ok(connection.session.ask(sql, check)?))
     }
 }

@@ -11,6 +11,12 @@ fn rows(tag: &str) -> Option<u64> {
     COUNTED.contains(&verb).then(|| rest.rsplit(' ').next()?.parse().ok())?
 }
 
+/// The number of rows that a statement with this tag has changed; None if it did something else.
+pub(super) fn rows_changed(tag: &str) -> Option<u64> {
+    let changes = ["INSERT ", "UPDATE ", "DELETE ", "MERGE "];
+    changes.iter().any(|verb| tag.starts_with(verb)).then(|| rows(tag))?
+}
+
 /// The contradiction between a tag and the number of rows received, if there is one.
 pub fn miscount(tag: &str, received: u64) -> Option<String> {
     rows(tag)
@@ -38,6 +44,7 @@ mod tests {
         ] {
             assert_eq!(rows(tag), count, "{tag}");
         }
+        assert_eq!((rows_changed("INSERT 0 3"), rows_changed("SELECT 3")), (Some(3), None));
         assert_eq!(miscount("SELECT 200", 200), None);
         assert!(miscount("SELECT 200", 199).is_some() && miscount("FETCH 200", 201).is_some());
         assert_eq!(miscount("CALL", 7), None);

@@ -91,7 +91,7 @@ fn outer_words(sql: &str) -> Vec<String> {
 
 /// The highest of `$1, $2 …` in a statement, 0 without any; None if a string or comment has no end.
 /// `escapes` as for [`enclosable`].
-pub(crate) fn parameters_in(sql: &str, escapes: bool) -> Option<usize> {
+pub fn parameters_in(sql: &str, escapes: bool) -> Option<usize> {
     let mut scanner = Scanner::new(sql, escapes);
     let mut highest = 0;
     loop {

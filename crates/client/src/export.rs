@@ -30,7 +30,7 @@ const EINVAL: c_int = 22;
 ///
 /// # Errors
 /// When a name or a time zone contains a NUL byte, or the interface has no such type.
-pub(crate) fn schema(schema: &Schema) -> Result<FFI_ArrowSchema, ArrowError> {
+pub fn schema(schema: &Schema) -> Result<FFI_ArrowSchema, ArrowError> {
     of_type(&DataType::Struct(schema.fields().clone()))?.with_metadata(schema.metadata())
 }
 
@@ -81,7 +81,7 @@ struct Exported {
 }
 
 /// The batches of a reader as a C stream. The stream owns the reader until C releases it.
-pub(crate) fn stream(reader: Box<dyn RecordBatchReader + Send>) -> FFI_ArrowArrayStream {
+pub fn stream(reader: Box<dyn RecordBatchReader + Send>) -> FFI_ArrowArrayStream {
     let exported = Box::new(Exported { reader: Some(reader), error: CString::default() });
     FFI_ArrowArrayStream {
         get_schema: Some(get_schema),

@@ -7,12 +7,13 @@ use std::borrow::{Borrow, BorrowMut};
 use std::mem::ManuallyDrop;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use dray_client::Connection;
+use crate::connection::Connection;
 
 /// Holds a connection between statements. Clones share the slot.
-#[derive(Clone)]
-pub(crate) struct ConnectionSlot(Arc<Mutex<State>>);
+#[derive(Debug, Clone)]
+pub struct ConnectionSlot(Arc<Mutex<State>>);
 
+#[derive(Debug)]
 enum State {
     Available(Box<Connection>),
     Leased,
@@ -20,13 +21,17 @@ enum State {
 }
 
 /// Why a connection can't be leased.
-pub(crate) enum LeaseError {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeaseError {
+    /// A statement has it.
     Leased,
+    /// It was closed.
     Closed,
 }
 
 impl ConnectionSlot {
-    pub(crate) fn new(connection: Connection) -> Self {
+    /// A slot with this connection.
+    pub fn new(connection: Connection) -> Self {
         Self(Arc::new(Mutex::new(State::Available(Box::new(connection)))))
     }
 
@@ -34,7 +39,7 @@ impl ConnectionSlot {
     ///
     /// # Errors
     /// When the connection is leased already, or closed.
-    pub(crate) fn lease(&self) -> Result<Lease, LeaseError> {
+    pub fn lease(&self) -> Result<Lease, LeaseError> {
         let mut state = self.lock();
         match std::mem::replace(&mut *state, State::Leased) {
             State::Available(connection) => {
@@ -49,25 +54,26 @@ impl ConnectionSlot {
     }
 
     /// Closes the connection. A leased connection closes when its lease ends.
-    pub(crate) fn close(&self) {
+    pub fn close(&self) {
         // The connection is dropped after the lock is released: closing a socket may wait.
         let closed = std::mem::replace(&mut *self.lock(), State::Closed);
         drop(closed);
     }
 
-    pub(crate) fn is_closed(&self) -> bool {
+    /// Whether the connection was closed.
+    pub fn is_closed(&self) -> bool {
         matches!(*self.lock(), State::Closed)
     }
 
-    /// Never wait for Python's lock while you hold this one: another thread may hold that lock and
-    /// wait here.
+    /// Held for moments only: no caller waits for anything else meanwhile.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Exclusive use of a connection. Dropping the lease returns the connection to its slot.
-pub(crate) struct Lease {
+#[derive(Debug)]
+pub struct Lease {
     connection: ManuallyDrop<Box<Connection>>,
     slot: ConnectionSlot,
 }

@@ -1,0 +1,223 @@
+//! A connection that statements share: whose turn it is, and its transaction.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use adbc_core::error::{Result, Status};
+use dray_client::{
+    Connection, ConnectionSlot, Isolation, Lease, LeaseError, QueryOptions, Results, SourceKind,
+    Transaction,
+};
+
+use crate::cancel::{Cancel, Running};
+use crate::error::{failed, invalid_state, not_implemented, of_client};
+
+/// Rows as text, None for NULL.
+pub(crate) type TextRows = Vec<Vec<Option<String>>>;
+
+/// A connection. One statement at a time leases it.
+#[derive(Debug)]
+pub(crate) struct Session {
+    slot: ConnectionSlot,
+    pub(crate) kind: SourceKind,
+    /// The server's name and version.
+    pub(crate) server: String,
+    mode: Mutex<Mode>,
+    /// Cancels what runs.
+    current: Mutex<Cancel>,
+}
+
+/// How transactions begin and end.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Mode {
+    /// Each statement is a transaction of its own.
+    pub(crate) autocommit: bool,
+    /// None for the server's default.
+    pub(crate) isolation: Option<Isolation>,
+    pub(crate) read_only: bool,
+}
+
+impl Session {
+    pub(crate) fn new(connection: Connection) -> Self {
+        let kind = connection.kind();
+        Self {
+            kind,
+            server: connection.server().to_owned(),
+            slot: ConnectionSlot::new(connection),
+            mode: Mutex::new(Mode {
+                autocommit: true,
+                isolation: None,
+                read_only: kind == SourceKind::Dray,
+            }),
+            current: Mutex::default(),
+        }
+    }
+
+    /// Closes the connection. One that a result has closes when the result ends.
+    pub(crate) fn close(&self) {
+        self.slot.close();
+    }
+
+    pub(crate) fn mode(&self) -> Mode {
+        *lock(&self.mode)
+    }
+
+    /// Runs a statement, in a transaction if autocommit is off.
+    ///
+    /// # Errors
+    /// When another result has the connection, or the statement fails.
+    pub(crate) fn query(
+        &self,
+        sql: &str,
+        options: &QueryOptions,
+        running: &Running,
+    ) -> Result<Results<Lease>> {
+        let mut lease = self.lease(running)?;
+        let Mode { autocommit, isolation, read_only } = self.mode();
+        if !autocommit && !options.plan_only && !connection(&mut lease).is_in_transaction() {
+            let begin = Transaction::Begin { isolation, read_only };
+            step(&mut lease, begin, running.cancel())?;
+        }
+        Connection::query_with(lease, sql, options, Some(running.cancel().watch()))
+            .map_err(|error| of_client(&error))
+    }
+
+    /// The rows of a statement of the driver's own at a PostgreSQL server.
+    ///
+    /// # Errors
+    /// When another result has the connection, or the statement fails.
+    pub(crate) fn ask(&self, sql: &str, running: &Running) -> Result<TextRows> {
+        let mut lease = self.lease(running)?;
+        let mut verdict = || running.cancel().verdict();
+        connection(&mut lease).ask(sql, &mut verdict).map_err(|error| of_client(&error))
+    }
+
+    /// The highest of `$1, $2 …` in a statement.
+    ///
+    /// # Errors
+    /// When another result has the connection.
+    pub(crate) fn parameters_in(&self, sql: &str, running: &Running) -> Result<usize> {
+        Ok(connection(&mut self.lease(running)?).parameters_in(sql))
+    }
+
+    /// Sets whether each statement is a transaction of its own. If it becomes so, an open
+    /// transaction is committed.
+    ///
+    /// # Errors
+    /// NotImplemented for transactions of a Dray server; those of the commit.
+    pub(crate) fn set_autocommit(&self, autocommit: bool) -> Result<()> {
+        if self.kind == SourceKind::Dray && !autocommit {
+            return Err(no_transactions());
+        }
+        if autocommit && !self.mode().autocommit {
+            self.end(Transaction::Commit)?;
+        }
+        lock(&self.mode).autocommit = autocommit;
+        Ok(())
+    }
+
+    /// Sets the isolation of later transactions; None for the server's default.
+    ///
+    /// # Errors
+    /// NotImplemented at a Dray server, InvalidState in a transaction.
+    pub(crate) fn set_isolation(&self, isolation: Option<Isolation>) -> Result<()> {
+        if self.kind == SourceKind::Dray && isolation.is_some() {
+            return Err(no_transactions());
+        }
+        self.check_no_transaction()?;
+        lock(&self.mode).isolation = isolation;
+        Ok(())
+    }
+
+    /// Sets whether later statements may only read.
+    ///
+    /// # Errors
+    /// NotImplemented for changes at a Dray server, InvalidState in a transaction.
+    pub(crate) fn set_read_only(&self, read_only: bool) -> Result<()> {
+        if self.kind == SourceKind::Dray {
+            return match read_only {
+                true => Ok(()),
+                false => Err(not_implemented("a Dray server only reads")),
+            };
+        }
+        self.check_no_transaction()?;
+        // For statements that are transactions of their own; a pooler may forget it.
+        let how = if read_only { "READ ONLY" } else { "READ WRITE" };
+        let running = self.begin();
+        self.ask(&format!("SET SESSION CHARACTERISTICS AS TRANSACTION {how}"), &running)?;
+        lock(&self.mode).read_only = read_only;
+        Ok(())
+    }
+
+    /// Ends the transaction, if statements have begun one.
+    ///
+    /// # Errors
+    /// InvalidState with autocommit, or when a result has the connection; when the server refuses.
+    pub(crate) fn end(&self, how: Transaction) -> Result<()> {
+        if self.mode().autocommit {
+            let what = "autocommit is on, so there is no transaction to end (set \
+                        adbc.connection.autocommit to false first)";
+            return Err(invalid_state(what));
+        }
+        let running = self.begin();
+        let mut lease = self.lease(&running)?;
+        match connection(&mut lease).is_in_transaction() {
+            true => step(&mut lease, how, running.cancel()),
+            false => Ok(()),
+        }
+    }
+
+    /// Begins an operation of the connection itself, such as listing tables.
+    pub(crate) fn begin(&self) -> Running {
+        Cancel::default().begin()
+    }
+
+    /// Asks what runs on this connection to stop. Returns false if nothing runs.
+    pub(crate) fn cancel(&self) -> bool {
+        lock(&self.current).request()
+    }
+
+    fn check_no_transaction(&self) -> Result<()> {
+        let running = self.begin();
+        match connection(&mut self.lease(&running)?).is_in_transaction() {
+            true => Err(invalid_state(
+                "a transaction is open: commit it or roll it back before changing how \
+                 transactions begin",
+            )),
+            false => Ok(()),
+        }
+    }
+
+    fn lease(&self, running: &Running) -> Result<Lease> {
+        let mut lease = self.slot.lease().map_err(|error| match error {
+            LeaseError::Leased => invalid_state(
+                "the connection is busy with another result (read that result to its end, release \
+                 it, or open another connection: a connection runs one statement at a time)",
+            ),
+            LeaseError::Closed => invalid_state("the connection is closed"),
+        })?;
+        if !connection(&mut lease).is_usable() {
+            return Err(failed(Status::IO, "the connection is broken (connect again)"));
+        }
+        lock(&self.current).clone_from(running.cancel());
+        Ok(lease)
+    }
+}
+
+fn connection(lease: &mut Lease) -> &mut Connection {
+    std::borrow::BorrowMut::borrow_mut(lease)
+}
+
+fn step(lease: &mut Lease, step: Transaction, cancel: &Cancel) -> Result<()> {
+    connection(lease).transaction(step, &mut || cancel.verdict()).map_err(|error| of_client(&error))
+}
+
+fn no_transactions() -> adbc_core::error::Error {
+    not_implemented(
+        "a Dray server has no transactions: it only reads, each statement by itself (leave \
+         autocommit on)",
+    )
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

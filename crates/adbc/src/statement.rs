@@ -1,0 +1,196 @@
+//! A statement: its text, its options and the parameters bound to it.
+
+use std::sync::Arc;
+
+use adbc_core::error::Result;
+use adbc_core::options::{OptionStatement, OptionValue};
+use adbc_core::{CancelHandle, Optionable, PartitionedResult, Statement};
+use arrow::array::RecordBatch;
+use arrow::datatypes::{Schema, SchemaRef};
+use arrow::record_batch::RecordBatchReader;
+use dray_client::QueryOptions;
+
+use crate::cancel::{Cancel, Running};
+use crate::error::{guarded, invalid_state, not_implemented};
+use crate::options::{QuerySettings, boolean, not_found, number, text, unknown};
+use crate::parameters::{self, ParameterRows};
+use crate::result::{NextRuns, ResultHandle, ResultReader};
+use crate::session::Session;
+use crate::table::{hand_over_result, hand_over_schema};
+
+/// Binds parameters by their names, for statements with such.
+const BIND_BY_NAME: &str = "adbc.statement.bind_by_name";
+
+/// A statement of a connection.
+pub struct DrayStatement {
+    session: Arc<Session>,
+    settings: QuerySettings,
+    sql: Option<String>,
+    bound: Option<ParameterRows>,
+    cancel: Cancel,
+    /// The result of the last execution.
+    result: ResultHandle,
+}
+
+impl DrayStatement {
+    pub(crate) fn new(session: Arc<Session>, settings: QuerySettings) -> Self {
+        let (sql, bound, cancel) = (None, None, Cancel::default());
+        Self { session, settings, sql, bound, cancel, result: ResultHandle::default() }
+    }
+
+    fn sql(&self) -> Result<&str> {
+        self.sql.as_deref().ok_or_else(|| invalid_state("the statement has no SQL to run"))
+    }
+
+    /// Ends the result of the execution before.
+    fn invalidate(&mut self) {
+        // Another thread that reads it stops at its next look.
+        self.cancel.request();
+        std::mem::take(&mut self.result).invalidate();
+    }
+
+    /// Runs the statement, once for each bound row.
+    fn run(&mut self) -> Result<ResultReader> {
+        self.invalidate();
+        let sql = self.sql()?.to_owned();
+        let running = self.cancel.begin();
+        let options = self.settings.options();
+        let Some(mut rows) = self.bound.take() else {
+            let results = self.session.query(&sql, &options, &running)?;
+            return ResultReader::start(self.session.clone(), running, results, None);
+        };
+        let Some(row) = rows.next()? else {
+            return Ok(ResultReader::empty(self.describe(&sql, None, &running)?));
+        };
+        let first = QueryOptions { parameters: Some(row), ..options.clone() };
+        let results = self.session.query(&sql, &first, &running)?;
+        let next_runs = Some(NextRuns { sql, options, rows });
+        ResultReader::start(self.session.clone(), running, results, next_runs)
+    }
+
+    /// The columns of the statement's result, by a row of parameters or as if all were NULL.
+    fn describe(
+        &self,
+        sql: &str,
+        row: Option<RecordBatch>,
+        running: &Running,
+    ) -> Result<SchemaRef> {
+        let row = match row {
+            None => parameters::nulls(self.session.parameters_in(sql, running)?)?,
+            row => row,
+        };
+        let options = QueryOptions { parameters: row, plan_only: true, ..self.settings.options() };
+        Ok(self.session.query(sql, &options, running)?.schema())
+    }
+}
+
+impl Statement for DrayStatement {
+    fn bind(&mut self, batch: RecordBatch) -> Result<()> {
+        self.bound = Some(ParameterRows::of_batch(batch));
+        Ok(())
+    }
+
+    fn bind_stream(&mut self, reader: Box<dyn RecordBatchReader + Send>) -> Result<()> {
+        self.bound = Some(ParameterRows::new(reader));
+        Ok(())
+    }
+
+    fn execute(&mut self) -> Result<Box<dyn RecordBatchReader + Send + 'static>> {
+        guarded(|| {
+            let result = self.run()?;
+            self.result = result.handle();
+            Ok(hand_over_result(result))
+        })
+    }
+
+    fn execute_update(&mut self) -> Result<Option<i64>> {
+        guarded(|| {
+            let result = self.run()?;
+            while result.next_batch()?.is_some() {}
+            Ok(result.rows_changed().and_then(|rows| i64::try_from(rows).ok()))
+        })
+    }
+
+    fn execute_schema(&mut self) -> Result<Schema> {
+        guarded(|| {
+            self.invalidate();
+            let row = match &mut self.bound {
+                Some(rows) => rows.peek()?,
+                None => None,
+            };
+            let running = self.cancel.begin();
+            Ok(hand_over_schema(self.describe(self.sql()?, row, &running)?))
+        })
+    }
+
+    fn execute_partitions(&mut self) -> Result<PartitionedResult> {
+        Err(not_implemented("results in partitions are not implemented; execute the statement"))
+    }
+
+    fn get_parameter_schema(&self) -> Result<Schema> {
+        guarded(|| {
+            let running = self.session.begin();
+            Ok(parameters::schema(self.session.parameters_in(self.sql()?, &running)?))
+        })
+    }
+
+    /// The client prepares a statement by itself once it comes again, so nothing is sent here.
+    fn prepare(&mut self) -> Result<()> {
+        self.sql().map(drop)
+    }
+
+    fn set_sql_query(&mut self, query: impl AsRef<str>) -> Result<()> {
+        self.sql = Some(query.as_ref().to_owned());
+        Ok(())
+    }
+
+    fn set_substrait_plan(&mut self, _plan: impl AsRef<[u8]>) -> Result<()> {
+        Err(not_implemented("Substrait plans are not implemented; give the statement as SQL"))
+    }
+
+    fn get_cancel_handle(&self) -> Box<dyn CancelHandle> {
+        Box::new(self.cancel.clone())
+    }
+}
+
+impl Optionable for DrayStatement {
+    type Option = OptionStatement;
+
+    fn set_option(&mut self, key: OptionStatement, value: OptionValue) -> Result<()> {
+        let key = key.as_ref();
+        let value = text(key, value)?;
+        if key == OptionStatement::Incremental.as_ref() || key == BIND_BY_NAME {
+            return match boolean(key, &value)? {
+                false => Ok(()),
+                true if key == BIND_BY_NAME => Err(not_implemented(
+                    "parameters have no names: they are $1, $2, … in the order of the columns",
+                )),
+                true => Err(not_implemented("results in partitions are not implemented")),
+            };
+        }
+        match self.settings.set(key, &value)? {
+            true => Ok(()),
+            false => Err(unknown(key)),
+        }
+    }
+
+    fn get_option_string(&self, key: OptionStatement) -> Result<String> {
+        let key = key.as_ref();
+        if key == OptionStatement::Incremental.as_ref() || key == BIND_BY_NAME {
+            return Ok("false".to_owned());
+        }
+        self.settings.get(key).ok_or_else(|| not_found(key))
+    }
+
+    fn get_option_bytes(&self, key: OptionStatement) -> Result<Vec<u8>> {
+        Err(not_found(key.as_ref()))
+    }
+
+    fn get_option_int(&self, key: OptionStatement) -> Result<i64> {
+        number(key.as_ref(), self.get_option_string(key.clone()))
+    }
+
+    fn get_option_double(&self, key: OptionStatement) -> Result<f64> {
+        number(key.as_ref(), self.get_option_string(key.clone()))
+    }
+}
