@@ -65,8 +65,8 @@ def scan(
     Returns
     -------
     polars.LazyFrame
-        Its schema is read at once; later changes of the columns are errors. A failure while it is
-        collected is an exception of Polars with this package's message.
+        Its schema is read at once; later changes of the columns are errors. What fails while it is
+        collected is an exception of this package.
 
     Raises
     ------

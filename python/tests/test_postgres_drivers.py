@@ -168,6 +168,17 @@ def driver_connection(postgres: PostgresServer, request: pytest.FixtureRequest) 
     connection.close()
 
 
+@pytest.mark.parametrize(
+    "options", [{"timeout": 3.0}, {"partitions": 2}, {"batch_rows": 5, "progress": print}]
+)
+def test_options_that_do_not_apply(driver_connection: Any, options: dict[str, Any]) -> None:
+    named = ", ".join(options)
+    with pytest.raises(dray.UsageError, match=f"^{named} can't be used with an open connection"):
+        dray.read(driver_connection, "SELECT 1", **options)
+    # A default is no choice.
+    assert dray.read(driver_connection, "SELECT 1", timeout=10.0).num_rows == 1
+
+
 def test_its_transaction_survives_our_questions(driver_connection: Any) -> None:
     run(driver_connection, "CREATE TEMPORARY TABLE mine (a integer)")
     with pytest.raises(Exception, match="nowhere"):

@@ -62,6 +62,8 @@ def test_names_are_defined(path: Path) -> None:
         for node in ast.walk(ast.parse(block)):
             if isinstance(node, ast.Import | ast.ImportFrom):
                 defined |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                defined.add(node.name)
         assert {name.id for name in names if isinstance(name.ctx, ast.Load)} <= defined, block
 
 

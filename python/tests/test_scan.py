@@ -337,12 +337,15 @@ def test_values_that_arrow_lacks(filled: PostgresServer) -> None:
 
 def test_failures(server: Server, filled: PostgresServer) -> None:
     failing = "SELECT 1 / (value - 3000000) AS v FROM generate_series(1, 4000000)"
-    with pytest.raises(Exception, match="division by zero"):
-        dray.scan(server.unix, sql=failing).collect()
+    for engine in ("in-memory", "streaming"):
+        with pytest.raises(dray.ExecutionError, match="division by zero"):
+            dray.scan(server.unix, sql=failing).collect(engine=engine)  # type: ignore[call-overload]
     filled.run("DROP TABLE IF EXISTS moving", "CREATE TABLE moving (a integer)")
     lazy = dray.scan(filled.uri(), "moving")
     filled.run("ALTER TABLE moving ALTER a TYPE text", "INSERT INTO moving VALUES ('x')")
-    with pytest.raises(Exception, match=r"was Int32 when scan\(\) was called.*call scan\(\) again"):
+    with pytest.raises(
+        dray.UsageError, match=r"was Int32 when scan\(\) was called.*call scan\(\) again"
+    ):
         lazy.collect()
 
 
