@@ -85,6 +85,8 @@ class AsyncConnection:
     def __init__(self, connection: Connection, worker: Worker) -> None:
         self._connection = connection
         self._worker = worker
+        # The statements that are starting, and the last one that has started.
+        self._starting: set[Stop] = set()
         self._stop = Stop()
 
     @property
@@ -125,13 +127,18 @@ class AsyncConnection:
         def start() -> Result:
             return self._connection.query(sql, params, **options)
 
-        result = await self._worker.run(start, stop, Result.close)
+        self._starting.add(stop)
+        try:
+            result = await self._worker.run(start, stop, Result.close)
+        finally:
+            self._starting.remove(stop)
         self._stop = stop
         return AsyncResult(result, self._worker, stop)
 
     async def close(self) -> None:
         """Close the connection. If a result is unread, cancel and close it first."""
-        self._stop.requested = True
+        for stop in (self._stop, *self._starting):
+            stop.requested = True
         await self._worker.end(lambda: _close(self._connection))
 
     async def __aenter__(self) -> AsyncConnection:

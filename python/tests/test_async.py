@@ -159,6 +159,23 @@ def test_cancelled_at_postgres(filled: PostgresServer, extension: bool) -> None:
     run(main())
 
 
+def test_closing_ends_a_statement_that_starts(filled: PostgresServer, extension: bool) -> None:
+    async def main() -> None:
+        connection = await dray.connect_async(filled.uri())
+        choice: Any = "auto" if extension else False
+        sql = postgres_client.CHEAP_SLEEP
+        starting = asyncio.create_task(connection.query(sql, extension=choice))
+        await asyncio.sleep(0.3)
+        began = time.monotonic()
+        await connection.close()
+        assert time.monotonic() - began < 5
+        with pytest.raises((dray.Cancelled, dray.UsageError)):
+            await (await starting).to_arrow()
+        filled.wait_for_statement("pg_sleep(3600)", 0)
+
+    run(main())
+
+
 def test_cancel_and_close(server: Server) -> None:
     async def main() -> None:
         connection = await dray.connect_async(server.unix)
