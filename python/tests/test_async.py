@@ -202,6 +202,40 @@ def test_cancel_and_close(server: Server) -> None:
     run(main())
 
 
+def test_a_read_is_cancelled_before_it_begins(server: Server) -> None:
+    async def main() -> None:
+        async with await dray.connect_async(server.unix) as connection:
+            result = await connection.query(FOREVER)
+            connection._worker.follow(lambda: time.sleep(0.3))
+            reading = asyncio.create_task(result.to_arrow())
+            await asyncio.sleep(0.05)
+            reading.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await reading
+            # The result is still referred to.
+            assert [row async for row in (await connection.query("SELECT 1")).rows()] == [(1,)]
+
+    run(main())
+
+
+def test_the_garbage_collector_drops_results(server: Server) -> None:
+    # It runs at nearly every allocation: also while locks of the worker are held.
+    script = """
+import asyncio, gc, sys, dray
+async def main():
+    async with await dray.connect_async(sys.argv[1]) as connection:
+        gc.set_threshold(1, 1, 1)
+        for _ in range(300):
+            cycle = [await connection.query("SELECT 1")]
+            cycle.append(cycle)
+            async for batch in cycle[0]:
+                assert batch.num_rows
+            del cycle
+asyncio.run(main())
+"""
+    subprocess.run([sys.executable, "-c", script, server.unix], timeout=60, check=True)
+
+
 def test_progress_can_end_a_statement(server: Server) -> None:
     def stop(progress: dray.Progress) -> None:
         raise LookupError(progress.rows)
