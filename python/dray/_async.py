@@ -19,6 +19,8 @@ from ._worker import Stop, Worker
 from .errors import Cancelled
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from numpy import ndarray
     from pandas import DataFrame as PandasFrame  # type: ignore[import-untyped,unused-ignore]
     from polars import DataFrame as PolarsFrame
@@ -66,7 +68,7 @@ async def connect_async(uri: str, **options: Unpack[ConnectOptions]) -> AsyncCon
     stop = Stop()
     try:
         connection = await worker.run(
-            lambda: connect_while(stop.check, uri, **options), stop, Connection.close
+            lambda: connect_while(stop.check, uri, **options), stop, _close_returned
         )
     except BaseException:
         worker.abandon()
@@ -85,6 +87,8 @@ class AsyncConnection:
     def __init__(self, connection: Connection, worker: Worker) -> None:
         self._connection = connection
         self._worker = worker
+        # The statements that are starting, and the last one that has started.
+        self._starting: set[Stop] = set()
         self._stop = Stop()
 
     @property
@@ -125,13 +129,18 @@ class AsyncConnection:
         def start() -> Result:
             return self._connection.query(sql, params, **options)
 
-        result = await self._worker.run(start, stop, Result.close)
+        self._starting.add(stop)
+        try:
+            result = await self._worker.run(start, stop, _close_returned)
+        finally:
+            self._starting.remove(stop)
         self._stop = stop
         return AsyncResult(result, self._worker, stop)
 
     async def close(self) -> None:
         """Close the connection. If a result is unread, cancel and close it first."""
-        self._stop.requested = True
+        for stop in (self._stop, *self._starting):
+            stop.requested = True
         await self._worker.end(lambda: _close(self._connection))
 
     async def __aenter__(self) -> AsyncConnection:
@@ -246,13 +255,13 @@ class AsyncResult:
 
     def __del__(self) -> None:
         # Dropping an unread result waits for the server, which must not happen in the event loop.
-        self._worker.follow(self._result.close)
+        self._worker.drop(self._result.close)
 
     def __repr__(self) -> str:
         return repr(self._result).replace("dray.Result", "dray.AsyncResult", 1)
 
     async def _run(self, call: Callable[[], T]) -> T:
-        return await self._worker.run(call, self._stop, lambda _: self._result.close())
+        return await self._worker.run(call, self._stop, lambda _: _close(self._result))
 
 
 class _Batches:
@@ -307,6 +316,11 @@ def _close(closable: Connection | Result) -> None:
     # A statement that was asked to stop may say so here.
     with suppress(Cancelled):
         closable.close()
+
+
+def _close_returned(call: Future[Connection] | Future[Result]) -> None:
+    if not call.cancelled() and call.exception() is None:
+        _close(call.result())
 
 
 def _cancel(result: Result) -> None:

@@ -159,6 +159,23 @@ def test_cancelled_at_postgres(filled: PostgresServer, extension: bool) -> None:
     run(main())
 
 
+def test_closing_ends_a_statement_that_starts(filled: PostgresServer, extension: bool) -> None:
+    async def main() -> None:
+        connection = await dray.connect_async(filled.uri())
+        choice: Any = "auto" if extension else False
+        sql = postgres_client.CHEAP_SLEEP
+        starting = asyncio.create_task(connection.query(sql, extension=choice))
+        await asyncio.sleep(0.3)
+        began = time.monotonic()
+        await connection.close()
+        assert time.monotonic() - began < 5
+        with pytest.raises((dray.Cancelled, dray.UsageError)):
+            await (await starting).to_arrow()
+        filled.wait_for_statement("pg_sleep(3600)", 0)
+
+    run(main())
+
+
 def test_cancel_and_close(server: Server) -> None:
     async def main() -> None:
         connection = await dray.connect_async(server.unix)
@@ -183,6 +200,40 @@ def test_cancel_and_close(server: Server) -> None:
             await reading
 
     run(main())
+
+
+def test_a_read_is_cancelled_before_it_begins(server: Server) -> None:
+    async def main() -> None:
+        async with await dray.connect_async(server.unix) as connection:
+            result = await connection.query(FOREVER)
+            connection._worker.follow(lambda: time.sleep(0.3))
+            reading = asyncio.create_task(result.to_arrow())
+            await asyncio.sleep(0.05)
+            reading.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await reading
+            # The result is still referred to.
+            assert [row async for row in (await connection.query("SELECT 1")).rows()] == [(1,)]
+
+    run(main())
+
+
+def test_the_garbage_collector_drops_results(server: Server) -> None:
+    # It runs at nearly every allocation: also while locks of the worker are held.
+    script = """
+import asyncio, gc, sys, dray
+async def main():
+    async with await dray.connect_async(sys.argv[1]) as connection:
+        gc.set_threshold(1, 1, 1)
+        for _ in range(300):
+            cycle = [await connection.query("SELECT 1")]
+            cycle.append(cycle)
+            async for batch in cycle[0]:
+                assert batch.num_rows
+            del cycle
+asyncio.run(main())
+"""
+    subprocess.run([sys.executable, "-c", script, server.unix], timeout=60, check=True)
 
 
 def test_progress_can_end_a_statement(server: Server) -> None:
