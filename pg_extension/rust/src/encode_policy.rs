@@ -78,9 +78,8 @@ impl EncodePolicy {
         Self {
             limits,
             compression,
-            chooser: (settings.compression == CompressionChoice::Auto).then(|| {
-                Chooser::new(schema, Line::guessed(round_trip), round_trip, LEVEL_MAX)
-            }),
+            chooser: (settings.compression == CompressionChoice::Auto)
+                .then(|| Chooser::new(schema, Line::guessed(round_trip), round_trip, LEVEL_MAX)),
             nodes,
             // The inverse of `chunk_bytes_bound`, which `fits` checks before a chunk is encoded.
             plain_bytes_max: (chunk_bytes_max.saturating_sub(chunk_bytes_bound(nodes, 0)) / 65
