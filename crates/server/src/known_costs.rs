@@ -23,12 +23,12 @@ pub(crate) struct KnownCosts {
 #[derive(Default)]
 struct Columns {
     /// By the hash of what a column is known by. Whoever can't see the keys can't make two equal.
-    costs: HashMap<u64, Kept>,
+    costs: HashMap<u64, KnownColumn>,
     /// Counts the results.
     results: u64,
 }
 
-struct Kept {
+struct KnownColumn {
     costs: ColumnCosts,
     /// The value of [`Columns::results`] when it was last set.
     last_set: u64,
@@ -39,7 +39,7 @@ impl KnownCosts {
     pub(crate) fn of(&self, tables: &[String], schema: &Schema) -> Vec<Option<ColumnCosts>> {
         let keys = self.keys(tables, schema);
         let columns = self.lock();
-        keys.iter().map(|key| columns.costs.get(key).map(|kept| kept.costs.clone())).collect()
+        keys.iter().map(|key| columns.costs.get(key).map(|known| known.costs.clone())).collect()
     }
 
     /// Keeps the costs of the columns of a result.
@@ -50,7 +50,7 @@ impl KnownCosts {
         columns.results += 1;
         let last_set = columns.results;
         for (key, costs) in keys.into_iter().zip(costs).take(COLUMNS_MAX / 2) {
-            columns.costs.insert(key, Kept { costs, last_set });
+            columns.costs.insert(key, KnownColumn { costs, last_set });
         }
         columns.forget();
     }
@@ -74,10 +74,10 @@ impl Columns {
         if self.costs.len() <= COLUMNS_MAX {
             return;
         }
-        let mut last: Vec<u64> = self.costs.values().map(|kept| kept.last_set).collect();
+        let mut last: Vec<u64> = self.costs.values().map(|known| known.last_set).collect();
         let (_, median, _) = last.select_nth_unstable(COLUMNS_MAX / 2);
         let median = *median;
-        self.costs.retain(|_, kept| kept.last_set > median);
+        self.costs.retain(|_, known| known.last_set > median);
         debug_assert!(self.costs.len() <= COLUMNS_MAX);
     }
 }
