@@ -266,6 +266,13 @@ class Result:
             As :meth:`to_arrow`.
         """
         polars = import_optional("polars")
+        for name, data_type, _ in self._native.fields:
+            # Polars has no such type, and panics.
+            if "Interval(" in data_type:
+                raise UsageError(
+                    f"Polars has no type for column {name!r}, an interval",
+                    "make it text in SQL: CAST(… AS text)",
+                )
         frame: PolarsFrame = polars.DataFrame(self._read_all("to_polars()"))
         return frame
 

@@ -334,3 +334,11 @@ def test_wrong_options(connection: dray.Connection, options: dict[str, Any], wha
     with pytest.raises(dray.UsageError, match=what):
         connection.query("SELECT 1", **options)
     assert connection.query("SELECT 1").arrow().num_rows == 1
+
+
+def test_polars_has_no_intervals(connection: dray.Connection) -> None:
+    with connection.query("SELECT 1 AS a, INTERVAL '2 months' AS b") as result:
+        with pytest.raises(dray.UsageError, match="Polars has no type for column 'b'"):
+            result.to_polars()
+        # Nothing was read yet.
+        assert result.to_arrow().num_rows == 1
