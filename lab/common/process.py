@@ -4,7 +4,9 @@ them by their pid.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -20,10 +22,14 @@ class Failure(Exception):
 
 
 def free_port() -> int:
-    """A TCP port on the loopback interface that is not in use."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A TCP port of the loopback interface that is not in use. It lies below the ports that Linux
+    gives to clients: one of these could be taken before the server listens.
+    """
+    while True:
+        port = random.randrange(10_000, 32_768)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def memory_bytes(pid: int | str, field: str) -> int | None:

@@ -1,8 +1,10 @@
 """A PostgreSQL server for tests, with the extension installed."""
 
+import contextlib
 import fcntl
 import os
 import pwd
+import random
 import re
 import shutil
 import socket
@@ -109,6 +111,11 @@ def install(pg_config: str, features: str = ""):
 
 
 def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+    """A TCP port of the loopback interface that is not in use. It lies below the ports that Linux
+    gives to clients: one of these could be taken before the server listens.
+    """
+    while True:
+        port = random.randrange(10_000, 32_768)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port

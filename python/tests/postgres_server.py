@@ -7,8 +7,10 @@ are, and the extension is installed into them without touching the machine's own
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
+import random
 import re
 import shutil
 import signal
@@ -312,6 +314,11 @@ def server_user(folder: Path) -> dict[str, Any]:
 
 
 def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
+    """A TCP port of the loopback interface that is not in use. It lies below the ports that Linux
+    gives to clients: one of these could be taken before the server listens.
+    """
+    while True:
+        port = random.randrange(10_000, 32_768)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port

@@ -8,6 +8,7 @@ use std::net::TcpListener;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
@@ -62,7 +63,7 @@ impl Server {
         if let Some(hba) = hba {
             fs::write(data.join("pg_hba.conf"), hba).unwrap();
         }
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let log = fs::File::create(folder.path().join("log")).unwrap();
         let mut command = as_server_user(&program("postgres"));
         command.arg("-D").arg(&data).arg("-p").arg(port.to_string()).arg("-k").arg(folder.path());
@@ -177,6 +178,19 @@ pub fn as_server_user(program: &Path) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--reuid=postgres", "--regid=postgres", "--clear-groups", "--"]).arg(program);
     command
+}
+
+/// A TCP port of the loopback interface that is not in use. It lies below the ports that Linux gives
+/// to clients: one of these could be taken before the server listens.
+pub fn free_port() -> u16 {
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let number = (std::process::id() % 1_000_000) * 61 + CALLS.fetch_add(1, Ordering::Relaxed);
+        let port = 10_000 + u16::try_from(number % 22_768).unwrap();
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 fn give_away(path: &Path) {

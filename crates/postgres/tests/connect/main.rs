@@ -16,7 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use dray_postgres::{ConnectParams, Error, ErrorKind, LoggedIn, Wait, connect, is_timeout};
-use server::Server;
+use server::{Server, free_port};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -228,7 +228,7 @@ fn several_hosts() {
     let writable = Server::start(&[], None);
     let read_only = Server::start(&[("default_transaction_read_only", "on")], None);
     let (w, r) = (writable.port, read_only.port);
-    let dead = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let dead = free_port();
     let port = |conninfo: &str| {
         open(&format!("user=postgres dbname=postgres {conninfo}"))
             .map(|mut session| value(&mut session, "SHOW port"))
@@ -369,7 +369,7 @@ fn what_is_not_supported_or_no_server() {
 fn through_pgbouncer() {
     let server = Server::start(&[], Some(HBA));
     server.sql(ROLES);
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port();
     let config = server.socket_dir.join("pgbouncer.ini");
     let users = server.socket_dir.join("users.txt");
     fs::write(&users, "\"old\" \"secret\"\n\"postgres\" \"\"\n").unwrap();
