@@ -13,7 +13,7 @@ mod simulation;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use dray_format::{Batch, Chunk, ChunkKind, Compression, Encoder, Error, Schema};
+use dray_format::{Batch, Chunk, ChunkKind, ColumnStats, Compression, Encoder, Error, Schema};
 
 use crate::candidate::{CANDIDATES, candidates_up_to};
 use crate::column_costs::ColumnCosts;
@@ -232,11 +232,12 @@ impl Chooser {
             choices.candidates.is_empty() || choices.candidates.len() == chunk.columns().len()
         );
         *is_first = false;
-        price.encoded(took, cpu_time.unwrap_or(took));
-        for ((candidate, column), written) in
-            choices.candidates.iter().zip(columns).zip(chunk.columns())
-        {
-            column.record(*candidate, written, chunk.rows());
+        let cpu_time = cpu_time.unwrap_or(took);
+        price.encoded(took, cpu_time);
+        let times = encode_times(columns, choices, chunk, took.saturating_sub(cpu_time));
+        let encoded = choices.candidates.iter().zip(columns).zip(chunk.columns());
+        for (((candidate, column), written), encode_ns) in encoded.zip(times) {
+            column.record(*candidate, &ColumnStats { encode_ns, ..*written }, chunk.rows());
         }
         let row_bytes = chunk.chunk_bytes() as f64 / f64::from(chunk.rows().max(1));
         let fitting = CHUNK_NETWORK_NS / (price.byte_ns() * row_bytes);
@@ -248,6 +249,23 @@ impl Chooser {
         // The state is consistent between any two statements, so a panic does no harm to it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The nanoseconds that encoding each column took, without the time in which the thread `waited`
+/// for a processor. That is taken from the columns that took longer than expected.
+fn encode_times(
+    columns: &[ColumnCosts],
+    choices: &ColumnChoices,
+    chunk: &Chunk,
+    waited: Duration,
+) -> Vec<u64> {
+    let encoded = choices.candidates.iter().zip(columns).zip(chunk.columns());
+    let excesses: Vec<f64> = encoded
+        .map(|((candidate, column), written)| column.excess_ns(*candidate, written))
+        .collect();
+    let share = (waited.as_nanos() as f64 / excesses.iter().sum::<f64>().max(1.0)).min(1.0);
+    let times = chunk.columns().iter().zip(excesses);
+    times.map(|(written, ns)| written.encode_ns.saturating_sub((ns * share) as u64)).collect()
 }
 
 impl State {

@@ -34,6 +34,8 @@ const GUESS_BYTES: f64 = 256e3;
 /// caches make encoding slower, never faster, and a candidate that lost its place for that would
 /// not be measured again soon.
 const SLOWER_TIMES_MAX: f64 = 1.5;
+/// The same for a candidate's first measurement, as a multiple of its estimate.
+const SLOWER_TIMES_MAX_AT_FIRST: f64 = 4.0;
 /// Kept costs are forgotten if the larger of their share of the bytes and that of the first chunk
 /// is more than this multiple of the smaller one, and a little more.
 const SURPRISE_TIMES: f64 = 1.5;
@@ -204,8 +206,21 @@ impl ColumnCosts {
     pub(crate) fn record_probe(&mut self, candidate: usize, written: &ColumnStats) {
         let bytes = written.decoded_bytes.max(1) as f64;
         let share = (written.bytes - written.state_bytes) as f64 / bytes;
-        let mean = Cost { encode_ns: written.encode_ns as f64 / bytes, share };
+        let seen = Cost { encode_ns: written.encode_ns as f64 / bytes, share };
+        let mean = self.at_first(candidate, seen);
         self.measured[candidate] = Some(Measured { mean, bytes, chunk_bytes: bytes });
+    }
+
+    /// The cost of a candidate that is measured for the first time.
+    fn at_first(&self, candidate: usize, seen: Cost) -> Cost {
+        let slowest = SLOWER_TIMES_MAX_AT_FIRST * self.guessed(candidate).encode_ns;
+        Cost { encode_ns: seen.encode_ns.min(slowest), ..seen }
+    }
+
+    /// The nanoseconds by which encoding a column took longer than expected.
+    pub(crate) fn excess_ns(&self, candidate: usize, written: &ColumnStats) -> f64 {
+        let expected = self.expected(candidate).encode_ns * written.decoded_bytes as f64;
+        (written.encode_ns as f64 - expected).max(0.0)
     }
 
     /// Records what a chunk of the stream with this many rows measured.
@@ -230,9 +245,8 @@ impl ColumnCosts {
                 self.measured = [None; CANDIDATE_COUNT];
             }
         }
-        let slot = &mut self.measured[candidate];
-        *slot = Some(match *slot {
-            None => Measured { mean: seen, bytes, chunk_bytes: bytes },
+        self.measured[candidate] = Some(match self.measured[candidate] {
+            None => Measured { mean: self.at_first(candidate, seen), bytes, chunk_bytes: bytes },
             Some(Measured { mean, bytes: before, chunk_bytes }) => {
                 let encode_ns = seen.encode_ns.min(SLOWER_TIMES_MAX * mean.encode_ns);
                 // A small chunk says less about large ones.

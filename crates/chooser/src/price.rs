@@ -44,9 +44,12 @@ const CPU_BOUND_TIME: Duration = Duration::from_millis(100);
 /// λ in that case, as a multiple of a byte's network time. For most of that time, the kernels of
 /// both ends keep processors busy with the byte.
 const CPU_BOUND_TIMES_BYTE: f64 = 0.75;
-/// The bounds of λ: less than a copy of a byte takes, and a network of 80 kbit/s.
-const PRICE_NS_MIN: f64 = 0.01;
+/// The bounds of λ: the processor time that a byte takes in the kernels of both ends, however fast
+/// the network is, and a network of 80 kbit/s.
+const PRICE_NS_MIN: f64 = 0.5;
 const PRICE_NS_MAX: f64 = 100_000.0;
+/// The least time of a byte on the network: less than a copy takes.
+const BYTE_NS_MIN: f64 = 0.01;
 /// The shortest time between two settings of λ.
 const SPAN: Duration = Duration::from_millis(20);
 /// The largest and the smallest step of ln λ.
@@ -127,12 +130,11 @@ struct Span {
 impl Price {
     /// λ begins as on this line. For the first `slow_start` of network time it does not rise.
     pub(crate) fn new(line: Line, slow_start: Duration) -> Self {
-        let clamped = |ns: f64| ns.clamp(PRICE_NS_MIN, PRICE_NS_MAX);
         Self {
-            ns: clamped(line.price_ns),
+            ns: line.price_ns.clamp(PRICE_NS_MIN, PRICE_NS_MAX),
             step: 0.7,
             rising: true,
-            byte_ns: clamped(line.byte_ns),
+            byte_ns: line.byte_ns.clamp(BYTE_NS_MIN, PRICE_NS_MAX),
             is_guess: line.is_guess,
             reader_share: 0.0,
             processors: *PROCESSORS,
