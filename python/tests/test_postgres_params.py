@@ -31,7 +31,8 @@ UTC = dt.timezone.utc
     [
         (True, "boolean", pa.bool_()),
         (False, "boolean", pa.bool_()),
-        (0, "smallint", pa.int16()),
+        (0, "integer", pa.int32()),
+        (np.int16(7), "smallint", pa.int16()),
         (-(2**31), "integer", pa.int32()),
         (-(2**63), "bigint", pa.int64()),
         (0.1, "double precision", pa.float64()),
@@ -52,7 +53,7 @@ UTC = dt.timezone.utc
             pa.timestamp("us", "UTC"),
         ),
         (uuid.UUID(int=2**127 + 7), "uuid", pa.uuid()),
-        ([1, 2, None], "smallint[]", pa.list_(pa.int16())),
+        ([1, 2, None], "integer[]", pa.list_(pa.int32())),
         ([1, 70_000, 2**40], "bigint[]", pa.list_(pa.int64())),
         ([True, None], "boolean[]", pa.list_(pa.bool_())),
         ([0.5, float("inf")], "double precision[]", pa.list_(pa.float64())),

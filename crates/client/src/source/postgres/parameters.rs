@@ -81,16 +81,15 @@ fn scalar(column: &dyn Array, i: usize) -> Result<Option<(u32, String)>, String>
     };
     Ok(Some(match column.data_type() {
         Boolean => (16, column.as_boolean().value(i).to_string()),
-        Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32 => {
-            let wide = cast(column, &Int64).map_err(|error| error.to_string())?;
-            let value = wide.as_primitive::<Int64Type>().value(i);
-            // The narrowest type: the server widens it if needed.
-            let oid = match value {
-                -0x8000..=0x7FFF => 21,
-                -0x8000_0000..=0x7FFF_FFFF => 23,
-                _ => 20,
-            };
-            (oid, value.to_string())
+        Dictionary(_, values) => {
+            return scalar(&cast(&column.slice(i, 1), values).map_err(|e| e.to_string())?, 0);
+        }
+        Int8 | UInt8 | Int16 => (21, shown()?),
+        UInt16 | Int32 => (23, shown()?),
+        UInt32 | Int64 => {
+            let text = shown()?;
+            // As PostgreSQL takes a literal: `integer` where that has the value.
+            (if text.parse::<i32>().is_ok() { 23 } else { 20 }, text)
         }
         UInt64 => (1700, column.as_primitive::<UInt64Type>().value(i).to_string()),
         // As double precision, whose text is exact. The text of a shorter float is another double.
@@ -231,13 +230,14 @@ mod tests {
     use std::sync::Arc;
 
     use arrow::array::{
-        ArrayRef, BinaryArray, Decimal128Array, Int64Array, ListArray, NullArray, StringArray,
+        ArrayRef, BinaryArray, Decimal128Array, DictionaryArray, Int16Array, Int64Array, ListArray,
+        NullArray, StringArray,
     };
     use arrow::array::{
         DurationMicrosecondArray, Float32Array, Time64NanosecondArray, TimestampMicrosecondArray,
         TimestampSecondArray,
     };
-    use arrow::datatypes::Float32Type;
+    use arrow::datatypes::{Float32Type, Int32Type};
 
     fn sent(column: ArrayRef) -> (u32, Option<String>) {
         let row = RecordBatch::try_from_iter([("p", column)]).unwrap();
@@ -248,13 +248,16 @@ mod tests {
     #[test]
     fn values_and_their_types() {
         let some = |text: &str| Some(text.to_owned());
-        assert_eq!(sent(Arc::new(Int64Array::from(vec![5]))), (21, some("5")));
+        assert_eq!(sent(Arc::new(Int64Array::from(vec![5]))), (23, some("5")));
+        assert_eq!(sent(Arc::new(Int16Array::from(vec![5]))), (21, some("5")));
         assert_eq!(sent(Arc::new(Int64Array::from(vec![1 << 40]))), (20, some("1099511627776")));
         assert_eq!(sent(Arc::new(StringArray::from(vec!["a\"b"]))), (INFERRED, some("a\"b")));
         assert_eq!(sent(Arc::new(BinaryArray::from_vec(vec![b"\x00\xff"]))), (17, some("\\x00ff")));
         assert_eq!(sent(Arc::new(NullArray::new(1))), (INFERRED, None));
         let decimal = Decimal128Array::from(vec![-705]).with_precision_and_scale(10, 2).unwrap();
         assert_eq!(sent(Arc::new(decimal)), (1700, some("-7.05")));
+        let dictionary: DictionaryArray<Int32Type> = ["a"].into_iter().collect();
+        assert_eq!(sent(Arc::new(dictionary)), (INFERRED, some("a")));
         let list = ListArray::from_iter_primitive::<Int64Type, _, _>([Some([
             Some(1),
             None,
