@@ -342,8 +342,26 @@ def test_current_schema(shop: PostgresServer) -> None:
         connection.adbc_current_db_schema = "shop"
         assert connection.adbc_current_db_schema == "shop"
         assert connection.adbc_get_table_schema("customers").names == ["id", "name"]
+        with pytest.raises(dbapi.ProgrammingError, match="there is no schema nowhere"):
+            connection.adbc_current_db_schema = "nowhere"
+        assert connection.adbc_current_db_schema == "shop"
         with pytest.raises(dbapi.NotSupportedError):
             connection.adbc_current_catalog = "template1"
+
+
+def test_a_list_can_be_cancelled_until_it_is_read(adbc: dbapi.Connection) -> None:
+    reader = adbc.adbc_get_objects(depth="catalogs")
+    adbc.adbc_cancel()
+    assert reader.read_all().num_rows >= 1
+
+
+def test_values_of_a_dictionary_as_parameters(adbc: dbapi.Connection) -> None:
+    rows = pa.record_batch({"a": pa.array(["x", None, "y"]).dictionary_encode()})
+    with adbc.cursor() as cursor:
+        cursor.execute("CREATE TEMPORARY TABLE bound (a text)")
+        cursor.executemany("INSERT INTO bound VALUES ($1)", rows)
+        cursor.execute("SELECT a FROM bound")
+        assert cursor.fetch_arrow_table().column("a").to_pylist() == ["x", None, "y"]
 
 
 def test_info(adbc: dbapi.Connection, filled: PostgresServer) -> None:

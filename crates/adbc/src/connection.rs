@@ -13,7 +13,9 @@ use arrow::datatypes::Schema;
 use arrow::record_batch::RecordBatchReader;
 use dray_client::{Isolation, QueryOptions, SourceKind, Transaction};
 
-use crate::error::{bad_data, failed, guarded, invalid_argument, invalid_state, not_implemented};
+use crate::error::{
+    bad_data, failed, guarded, invalid_argument, invalid_state, not_implemented, of_client,
+};
 use crate::info;
 use crate::objects::{self, Filter, TABLE_TYPES};
 use crate::options::{QuerySettings, boolean, boolean_text, not_found, number, text, unknown};
@@ -59,11 +61,20 @@ impl DrayConnection {
         if self.session.kind == SourceKind::Dray {
             return Err(not_implemented("a Dray server has one schema for its tables"));
         }
-        let sql = format!("SET search_path TO {}", objects::identifier(name));
+        // `SET` takes names that do not exist.
+        let sql = format!(
+            "SELECT pg_catalog.set_config('search_path', pg_catalog.quote_ident(nspname), false) \
+             FROM pg_catalog.pg_namespace WHERE nspname = {}",
+            objects::literal(name)
+        );
         let running = self.session.begin();
         // A statement of the user's: other connections would not know of it.
         let mut results = self.session.query(&sql, &QueryOptions::default(), &running)?;
-        results.read_all().map(drop).map_err(|error| crate::error::of_client(&error))
+        let found = results.read_all().map_err(|error| of_client(&error))?;
+        match found.iter().any(|batch| batch.num_rows() > 0) {
+            true => Ok(()),
+            false => Err(failed(Status::NotFound, format!("there is no schema {name}"))),
+        }
     }
 
     fn current(&self, key: &OptionConnection) -> Result<String> {
@@ -104,8 +115,13 @@ impl Connection for DrayConnection {
     ) -> Result<Reader> {
         guarded(|| {
             let filter = Filter { depth, catalog, db_schema, table_name, table_type, column_name };
-            let catalogs = objects::list(&self.session, &filter)?;
-            one_batch(objects::encode(&catalogs).map_err(|error| bad_data(&error)))
+            let running = self.session.begin();
+            let catalogs = objects::list(&self.session, &filter, &running)?;
+            let batch = objects::encode(&catalogs).map_err(|error| bad_data(&error))?;
+            let schema = batch.schema();
+            // To cancel it is no error before it has been read, though all of it is here.
+            let batches = [Ok(batch)].into_iter().inspect(move |_| _ = &running);
+            Ok(Box::new(RecordBatchIterator::new(batches, schema)) as Reader)
         })
     }
 

@@ -53,7 +53,7 @@ fn facts(server: &str, kind: SourceKind) -> Vec<(InfoCode, Value)> {
         (InfoCode::VendorSubstrait, Value::Bool(false)),
         (InfoCode::DriverName, text("Dray ADBC driver")),
         (InfoCode::DriverVersion, text(env!("CARGO_PKG_VERSION"))),
-        (InfoCode::DriverArrowVersion, text(arrow::ARROW_VERSION)),
+        (InfoCode::DriverArrowVersion, Value::Text(format!("v{}", arrow::ARROW_VERSION))),
         (InfoCode::DriverAdbcVersion, Value::Int(ADBC_VERSION_1_1_0.into())),
     ]
 }

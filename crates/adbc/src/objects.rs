@@ -17,7 +17,7 @@ use dray_client::SourceKind;
 
 pub(crate) use self::dray::PLACE as DRAY_PLACE;
 pub(crate) use self::encode::encode;
-pub(crate) use self::postgres::TABLE_TYPES;
+pub(crate) use self::postgres::{TABLE_TYPES, literal};
 use crate::cancel::Running;
 use crate::session::Session;
 
@@ -102,11 +102,14 @@ struct Usage {
 ///
 /// # Errors
 /// When the server can't be asked.
-pub(crate) fn list(session: &Session, filter: &Filter<'_>) -> Result<Vec<Catalog>> {
-    let running = session.begin();
+pub(crate) fn list(
+    session: &Session,
+    filter: &Filter<'_>,
+    running: &Running,
+) -> Result<Vec<Catalog>> {
     match session.kind {
-        SourceKind::Postgres => postgres::list(session, filter, &running),
-        SourceKind::Dray => dray::list(session, filter, &running),
+        SourceKind::Postgres => postgres::list(session, filter, running),
+        SourceKind::Dray => dray::list(session, filter, running),
     }
 }
 

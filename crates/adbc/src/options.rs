@@ -16,13 +16,13 @@ use crate::error::{failed, invalid_argument, not_implemented};
 /// The value of an option as text.
 ///
 /// # Errors
-/// InvalidArguments, for bytes.
+/// NotImplemented for bytes, which no option takes.
 pub(crate) fn text(key: &str, value: OptionValue) -> Result<String> {
     match value {
         OptionValue::String(text) => Ok(text),
         OptionValue::Int(number) => Ok(number.to_string()),
         OptionValue::Double(number) => Ok(number.to_string()),
-        _ => Err(invalid_argument(format!("the option {key} takes text or a number, not bytes"))),
+        _ => Err(not_implemented(format!("there is no option {key} that takes bytes"))),
     }
 }
 

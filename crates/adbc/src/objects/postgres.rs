@@ -288,7 +288,7 @@ fn like(column: &str, pattern: Option<&str>) -> String {
 }
 
 /// A string literal that means the same whatever `standard_conforming_strings` is.
-fn literal(text: &str) -> String {
+pub(crate) fn literal(text: &str) -> String {
     let quoted = text.replace('\'', "''");
     match text.contains('\\') {
         true => format!("E'{}'", quoted.replace('\\', "\\\\")),
