@@ -1,0 +1,6 @@
+from adbc_drivers_validation.tests.connection import TestConnection, generate_tests  # noqa: F401
+from conftest import QUIRKS
+
+
+def pytest_generate_tests(metafunc):
+    generate_tests(QUIRKS, metafunc)
