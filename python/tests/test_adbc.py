@@ -245,8 +245,6 @@ def test_what_is_not_implemented_says_so(adbc: dbapi.Connection) -> None:
             cursor.adbc_ingest("t", pa.table({"a": [1]}))
         with pytest.raises(dbapi.NotSupportedError, match="Substrait plans are not implemented"):
             cursor.execute(b"plan")
-        with pytest.raises(dbapi.NotSupportedError, match="statistics"):
-            adbc.adbc_get_statistics()
 
 
 def test_objects(adbc: dbapi.Connection) -> None:
@@ -304,3 +302,19 @@ def test_pandas_after_an_error(adbc: dbapi.Connection) -> None:
         pd.read_sql("SELECT * FROM nowhere", adbc)
     gc.collect()
     assert len(pd.read_sql("SELECT id FROM numbers LIMIT 3", adbc)) == 3
+
+
+def test_statistics_are_row_counts(adbc: dbapi.Connection) -> None:
+    [catalog] = adbc.adbc_get_statistics(table_name_filter="num%").read_all().to_pylist()
+    assert catalog["catalog_name"] == "datafusion"
+    [schema] = catalog["catalog_db_schemas"]
+    [numbers] = [row for row in schema["db_schema_statistics"] if row["table_name"] == "numbers"]
+    assert numbers == {
+        "table_name": "numbers",
+        "column_name": None,
+        "statistic_key": 6,
+        "statistic_value": BIG,
+        "statistic_is_approximate": False,
+    }
+    assert adbc.adbc_get_statistics(db_schema_filter="nowhere").read_all().num_rows == 0
+    assert adbc.adbc_get_statistic_names().read_all().num_rows == 0

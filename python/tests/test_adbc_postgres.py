@@ -403,3 +403,61 @@ def test_pandas_rolls_back(transactions: dbapi.Connection) -> None:
         pd.read_sql("SELECT * FROM nowhere", transactions)
     gc.collect()
     assert len(pd.read_sql("SELECT id FROM numbers LIMIT 3", transactions)) == 3
+
+
+def statistics(connection: dbapi.Connection, table: str) -> dict[tuple[str | None, int], float]:
+    found = connection.adbc_get_statistics(table_name_filter=table).read_all().to_pylist()
+    rows = [
+        row
+        for catalog in found
+        for schema in catalog["catalog_db_schemas"]
+        for row in schema["db_schema_statistics"]
+    ]
+    assert all(row["statistic_is_approximate"] and row["table_name"] == table for row in rows)
+    return {(row["column_name"], row["statistic_key"]): row["statistic_value"] for row in rows}
+
+
+def test_statistics_are_those_of_analyze(adbc: dbapi.Connection, filled: PostgresServer) -> None:
+    filled.run(
+        "DROP TABLE IF EXISTS measured",
+        "CREATE TABLE measured (id integer, parity integer, word text)",
+        "INSERT INTO measured SELECT i, i % 2, CASE WHEN i % 4 = 0 THEN 'four' END "
+        "FROM generate_series(1, 1000) i",
+    )
+    assert statistics(adbc, "measured") == {}
+    filled.run("ANALYZE measured")
+    width, distinct, nulls, rows = 0, 1, 5, 6
+    assert statistics(adbc, "measured") == {
+        (None, rows): 1000,
+        ("id", width): 4,
+        ("id", nulls): 0,
+        ("id", distinct): 1000,
+        ("parity", width): 4,
+        ("parity", nulls): 0,
+        ("parity", distinct): 2,
+        ("word", width): 5,
+        ("word", nulls): 750,
+        ("word", distinct): 1,
+    }
+    with connect(filled.uri(user="reader")) as reader:
+        # Statistics of columns are only for those who may read them.
+        assert statistics(reader, "measured") == {(None, rows): 1000}
+    assert adbc.adbc_get_statistics(catalog_filter="nowhere").read_all().num_rows == 0
+
+
+def test_statistics_of_partitioned_and_system_tables(
+    adbc: dbapi.Connection, filled: PostgresServer
+) -> None:
+    filled.run(
+        "DROP TABLE IF EXISTS measured_parts",
+        "CREATE TABLE measured_parts (a integer) PARTITION BY RANGE (a)",
+        "CREATE TABLE measured_low PARTITION OF measured_parts FOR VALUES FROM (0) TO (10)",
+        "INSERT INTO measured_parts SELECT i % 10 FROM generate_series(1, 100) i",
+        "ANALYZE measured_parts",
+    )
+    assert statistics(adbc, "measured_parts")[(None, 6)] == 100
+    assert statistics(adbc, "measured_parts")[("a", 1)] == 10
+    assert statistics(adbc, "measured_low")[("a", 1)] == 10
+    assert statistics(adbc, "pg_class") == {}
+    found = adbc.adbc_get_statistics(db_schema_filter="pg_catalog", table_name_filter="pg_class")
+    assert found.read_all().num_rows == 1

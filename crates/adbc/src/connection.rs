@@ -159,12 +159,17 @@ impl Connection for DrayConnection {
 
     fn get_statistics(
         &self,
-        _catalog: Option<&str>,
-        _db_schema: Option<&str>,
-        _table_name: Option<&str>,
+        catalog: Option<&str>,
+        db_schema: Option<&str>,
+        table_name: Option<&str>,
         _approximate: bool,
     ) -> Result<Reader> {
-        Err(not_implemented("statistics of tables are not implemented"))
+        guarded(|| {
+            let (table_type, column_name) = (None, None);
+            let depth = ObjectDepth::All;
+            let filter = Filter { depth, catalog, db_schema, table_name, table_type, column_name };
+            one_batch(objects::statistics(&self.session, &filter))
+        })
     }
 
     fn commit(&mut self) -> Result<()> {

@@ -1,5 +1,5 @@
 //! What a server has: catalogs, schemas, tables, columns and constraints, as `GetObjects` nests
-//! them.
+//! them, and what it knows about them (`statistics.rs`).
 //!
 //! ```text
 //!   PostgreSQL ── objects/postgres.rs ──┐
@@ -10,6 +10,7 @@
 mod dray;
 mod encode;
 mod postgres;
+mod statistics;
 
 use adbc_core::error::Result;
 use adbc_core::options::ObjectDepth;
@@ -18,6 +19,7 @@ use dray_client::SourceKind;
 pub(crate) use self::dray::PLACE as DRAY_PLACE;
 pub(crate) use self::encode::encode;
 pub(crate) use self::postgres::{TABLE_TYPES, literal};
+pub(crate) use self::statistics::statistics;
 use crate::cancel::Running;
 use crate::session::Session;
 

@@ -1,11 +1,13 @@
 //! The tables of a Dray server, from its `information_schema`.
 
+use adbc_core::constants::ADBC_STATISTIC_ROW_COUNT_KEY;
 use adbc_core::error::Result;
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
 use dray_client::QueryOptions;
 
+use super::statistics::{SchemaStatistics, Statistic, Value};
 use super::{Catalog, Column, Filter, Schema, Table};
 use crate::cancel::Running;
 use crate::error::{bad_data, of_client};
@@ -79,6 +81,34 @@ pub(super) fn list(
         }
     }
     Ok(catalogs)
+}
+
+/// The numbers of rows that the server knows.
+///
+/// # Errors
+/// When the server can't be asked.
+pub(super) fn statistics(
+    session: &Session,
+    filter: &Filter<'_>,
+    running: &Running,
+) -> Result<Vec<SchemaStatistics>> {
+    let (catalog, schema) = PLACE;
+    if !is_match(filter.catalog, catalog) || !is_match(filter.db_schema, schema) {
+        return Ok(Vec::new());
+    }
+    let sql = "SELECT table_name, rows FROM dray.tables WHERE rows IS NOT NULL ORDER BY 1";
+    let rows = query(session, sql, running)?;
+    let statistics = rows.iter().filter_map(|row| {
+        let [table, rows] = texts(row);
+        Some(Statistic {
+            table: table.to_owned(),
+            column: None,
+            key: ADBC_STATISTIC_ROW_COUNT_KEY,
+            value: Value::Exact(rows.parse().ok()?),
+        })
+    });
+    let statistics = statistics.filter(|of| is_match(filter.table_name, &of.table)).collect();
+    Ok(vec![SchemaStatistics { catalog: catalog.into(), schema: schema.into(), statistics }])
 }
 
 /// The last item, if it has this name, or else a new one. The rows are sorted by names.

@@ -124,12 +124,12 @@ fn encode_usage(usage: &[&Usage]) -> Result<ArrayRef> {
     })
 }
 
-fn texts<'a>(values: impl Iterator<Item = Option<&'a String>>) -> ArrayRef {
+pub(super) fn texts<'a>(values: impl Iterator<Item = Option<&'a String>>) -> ArrayRef {
     Arc::new(values.collect::<StringArray>())
 }
 
 /// An array of records, whose fields `column` makes by their names. Fields without one are NULL.
-fn record(
+pub(super) fn record(
     of: &DataType,
     rows: usize,
     column: impl Fn(&str) -> Option<ArrayRef>,
@@ -147,7 +147,7 @@ fn record(
 }
 
 /// An array of lists of items of this type; None is NULL.
-fn list<'a, T: 'a>(
+pub(super) fn list<'a, T: 'a>(
     of: &DataType,
     lists: impl Iterator<Item = Option<&'a [T]>>,
     encode: impl Fn(&[&'a T]) -> Result<ArrayRef>,

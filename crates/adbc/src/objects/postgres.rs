@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use adbc_core::error::Result;
 
+use super::statistics::{Analyzed, SchemaStatistics};
 use super::{Catalog, Column, Constraint, Filter, Schema, Table, Usage};
 use crate::cancel::Running;
 use crate::connection::no_table;
@@ -120,6 +121,54 @@ fn schemas(
         let schema = schemas.iter_mut().find(|listed| listed.name == schema);
         if let Some(tables) = schema.and_then(|schema| schema.tables.as_mut()) {
             tables.push(table);
+        }
+    }
+    Ok(schemas)
+}
+
+/// What ANALYZE and VACUUM have left in the catalog, as far as the user may read the columns.
+///
+/// # Errors
+/// When the server can't be asked.
+pub(super) fn statistics(
+    session: &Session,
+    filter: &Filter<'_>,
+    running: &Running,
+) -> Result<Vec<SchemaStatistics>> {
+    // An inheritance tree has a second set of statistics, which a partitioned table has alone.
+    // Before version 14, a table that was never analyzed has no pages and no rows.
+    let from = " LEFT JOIN pg_catalog.pg_stats s \
+             ON s.schemaname OPERATOR(pg_catalog.=) n.nspname \
+             AND s.tablename OPERATOR(pg_catalog.=) c.relname \
+             AND s.inherited OPERATOR(pg_catalog.=) \
+                 (c.relkind::pg_catalog.text OPERATOR(pg_catalog.=) 'p')";
+    let sql = format!(
+        "SELECT pg_catalog.current_database(), n.nspname, c.relname, \
+             CASE WHEN c.reltuples OPERATOR(pg_catalog.>) 0::pg_catalog.float4 \
+                 OR c.reltuples OPERATOR(pg_catalog.=) 0::pg_catalog.float4 \
+                 AND c.relpages OPERATOR(pg_catalog.>) 0 \
+             THEN c.reltuples::pg_catalog.float8 END, \
+             s.attname, s.null_frac, s.avg_width, s.n_distinct{}{} \
+         ORDER BY n.nspname, c.relname, s.attname",
+        tables_from(filter, from),
+        like("pg_catalog.current_database()", filter.catalog)
+    );
+    let mut schemas: Vec<SchemaStatistics> = Vec::new();
+    for mut row in texts(session.ask(&sql, running)?) {
+        let (catalog, schema) = (row.text(), row.text());
+        if schemas.last().is_none_or(|last| last.schema != schema) {
+            schemas.push(SchemaStatistics { catalog, schema, statistics: Vec::new() });
+        }
+        let table = Analyzed {
+            table: row.text(),
+            rows: row.number(),
+            column: row.next(),
+            null_fraction: row.number(),
+            average_width: row.number(),
+            distinct: row.number(),
+        };
+        if let Some(schema) = schemas.last_mut() {
+            schema.add(table);
         }
     }
     Ok(schemas)
@@ -312,6 +361,10 @@ impl Row {
 
     fn text(&mut self) -> String {
         self.next().unwrap_or_default()
+    }
+
+    fn number(&mut self) -> Option<f64> {
+        self.next().and_then(|text| text.parse().ok())
     }
 
     fn boolean(&mut self) -> bool {
