@@ -59,7 +59,7 @@ struct Install {
     /// For the active virtual environment of Python, in its etc/adbc/drivers
     #[arg(long, group = "place")]
     venv: bool,
-    /// The driver [default: libadbc_driver_dray.so beside this program]
+    /// The driver [default: libadbc_driver_dray.so, as installed with this program]
     #[arg(long, value_name = "PATH")]
     library: Option<PathBuf>,
 }
@@ -68,7 +68,7 @@ struct Install {
 #[derive(Debug, Args)]
 #[command(after_help = format!("{CHECK_EXAMPLES}\n\n{EXIT_CODES}"))]
 struct Check {
-    /// The driver [default: libadbc_driver_dray.so beside this program]
+    /// The driver [default: libadbc_driver_dray.so, as installed with this program]
     #[arg(long, value_name = "PATH")]
     library: Option<PathBuf>,
 }
@@ -142,13 +142,28 @@ fn find(library: Option<&Path>) -> Result<PathBuf, Failure> {
             let program = std::env::current_exe().and_then(std::fs::canonicalize);
             let program = program
                 .map_err(|cause| Failure::Start(format!("can't find this program: {cause}")))?;
-            program.with_file_name(FILE)
+            installed(&program).unwrap_or_else(|| program.with_file_name(FILE))
         }
     };
     path.canonicalize().map_err(|cause| {
         let hint = if library.is_none() { " (name the driver by --library)" } else { "" };
         Failure::Usage(format!("no driver at {}: {cause}{hint}", path.display()))
     })
+}
+
+/// The driver that was built or installed with a program: beside it, or below the `lib` beside its
+/// `bin`, where Debian has a folder for each architecture and pip one for each Python.
+fn installed(program: &Path) -> Option<PathBuf> {
+    let bin = program.parent()?;
+    let lib = bin.parent()?.join("lib");
+    let mut places = vec![bin.to_owned(), lib.clone()];
+    let folders = std::fs::read_dir(lib).into_iter().flatten().flatten();
+    let mut folders: Vec<_> = folders.map(|folder| folder.path()).collect();
+    folders.sort();
+    for within in ["dray", "site-packages/dray"] {
+        places.extend(folders.iter().map(|folder| folder.join(within)));
+    }
+    places.into_iter().map(|place| place.join(FILE)).find(|path| path.is_file())
 }
 
 fn load(path: &Path) -> Result<(), Failure> {
@@ -187,6 +202,22 @@ fn manifest(library: &Path) -> Result<String, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn drivers_are_found_where_packages_put_them() {
+        for place in
+            ["bin", "lib", "lib/x86_64-linux-gnu/dray", "lib/python3.12/site-packages/dray"]
+        {
+            let root = tempfile::tempdir().unwrap();
+            std::fs::create_dir_all(root.path().join("lib/other")).unwrap();
+            std::fs::create_dir_all(root.path().join(place)).unwrap();
+            let driver = root.path().join(place).join(FILE);
+            let program = root.path().join("bin/dray");
+            assert_eq!(installed(&program), None);
+            std::fs::write(&driver, "").unwrap();
+            assert_eq!(installed(&program), Some(driver));
+        }
+    }
 
     #[test]
     fn paths_are_quoted() {

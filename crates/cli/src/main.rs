@@ -5,17 +5,19 @@
 //!                                           │ batches                   │ interrupt: Ctrl-C
 //!                                           ▼                           │ progress
 //!                                         format: table, CSV, JSON, Arrow, Parquet
-//!   adbc ──▶ manifests of the ADBC driver
+//!   adbc ──▶ manifests of the ADBC driver      completions, manual ──▶ what packages install
 //! ```
 
 #![deny(unsafe_code)]
 
 mod adbc;
+mod completions;
 mod explain;
 mod export;
 mod failure;
 mod format;
 mod interrupt;
+mod manual;
 mod number;
 mod output;
 mod parameters;
@@ -28,7 +30,7 @@ mod tables;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::failure::{EXIT_CODES, Failure};
 
@@ -71,6 +73,8 @@ enum Command {
     Sort(sort::Arguments),
     Tables(tables::Arguments),
     Adbc(adbc::Arguments),
+    Completions(completions::Arguments),
+    Manual(manual::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -82,6 +86,8 @@ fn main() -> ExitCode {
         Command::Sort(arguments) => sort::run(&arguments),
         Command::Tables(arguments) => tables::run(&arguments),
         Command::Adbc(arguments) => adbc::run(&arguments),
+        Command::Completions(arguments) => completions::run(&arguments, Program::command()),
+        Command::Manual(arguments) => manual::run(&arguments, Program::command()),
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,

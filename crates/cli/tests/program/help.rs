@@ -14,6 +14,8 @@ fn help_has_examples_and_is_wrapped_once() {
         &["adbc"],
         &["adbc", "install"],
         &["adbc", "check"],
+        &["completions"],
+        &["manual"],
     ] {
         let text = stdout(&run(&[command, &["--help"]].concat()));
         assert!(text.contains("Examples:") && text.contains("Exit codes: 0 "), "{text}");
@@ -32,6 +34,24 @@ fn help_has_examples_and_is_wrapped_once() {
                 );
             }
         }
+    }
+}
+
+#[test]
+fn completions_name_commands_and_options() {
+    for (shell, function) in [("bash", "_dray()"), ("zsh", "#compdef dray"), ("fish", "complete")] {
+        let script = stdout(&run(&["completions", shell]));
+        assert!(script.contains(function) && script.contains("compression"), "{script}");
+    }
+}
+
+#[test]
+fn each_command_has_a_manual_page() {
+    let folder = tempfile::tempdir().unwrap();
+    stdout(&run(&["manual", folder.path().to_str().unwrap()]));
+    for name in ["dray", "dray-serve", "dray-export", "dray-adbc-install"] {
+        let page = std::fs::read_to_string(folder.path().join(format!("{name}.1"))).unwrap();
+        assert!(page.contains(".TH ") && page.contains("Exit codes"), "{page}");
     }
 }
 
