@@ -1,0 +1,4 @@
+""":mod:`dray.dbapi` under the name by which Polars looks for ``drays://``."""
+
+from dray.dbapi import *
+from dray.dbapi import __all__ as __all__
