@@ -32,8 +32,8 @@ ALL_TEST_ROUNDS ?= 100
 
 .PHONY: demo test test-all bench bench-postgres bench-network bench-parquet bench-sort check-link \
 	study study-test lint rust-test python-test spec-test extension-test fuzz miri build python \
-	build-checked python-package wheel setup setup-test setup-bench setup-miri setup-postgres \
-	setup-sort
+	build-checked python-package dist dist-test setup setup-test setup-bench setup-dist setup-miri \
+	setup-postgres setup-sort
 
 demo: build python
 	$(PYTHON) -m lab.lineitem.demo --scale-factor $(SCALE_FACTOR) --dray $(DRAY)
@@ -108,10 +108,13 @@ python: build
 	$(PYTHON) -m pip install --quiet --force-reinstall --no-deps \
 		"$$($(PYTHON) scripts/wheel $(CARGO_TARGET_DIR)/release/lib_dray.so $(CACHE)/wheels)"
 
-# The package that users install.
-wheel: setup
-	$(VENV)/bin/maturin build --release --locked --manifest-path python/Cargo.toml \
-		--out $(CACHE)/wheels --interpreter $(PYTHON)
+# The packages that users install: packaging/README.md. PARTS selects some of them.
+dist: setup-dist
+	packaging/build $(CACHE) $(CACHE)/dist $(PARTS)
+
+# Installs them into bare environments, and runs queries there. It needs root.
+dist-test: setup-dist
+	$(SUDO) packaging/test $(CACHE) $(CACHE)/dist $(PARTS)
 
 lint: setup-test
 	cargo fmt --check
@@ -121,7 +124,7 @@ lint: setup-test
 	cargo run --quiet --profile checked --locked --package xtask -- text
 	$(VENV)/bin/ruff format --check --quiet
 	$(VENV)/bin/ruff check --quiet
-	$(VENV)/bin/mypy --strict python/dray
+	$(VENV)/bin/mypy --strict python/dray python/adbc_driver_dray python/adbc_driver_drays
 	cd lab/link && cargo fmt --check && cargo clippy --release --locked --all-targets \
 		--target-dir $(CARGO_TARGET_DIR)/link -- -D warnings
 
@@ -176,6 +179,9 @@ setup-test: setup
 
 setup-bench: setup
 	scripts/setup $(CACHE) bench
+
+setup-dist: setup
+	scripts/setup $(CACHE) dist
 
 setup-miri: setup
 	scripts/setup $(CACHE) miri
