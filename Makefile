@@ -112,7 +112,6 @@ python: build
 dist: setup-dist
 	packaging/build $(CACHE) $(CACHE)/dist $(PARTS)
 
-# Installs them into bare environments, and runs queries there. It needs root.
 dist-test: setup-dist
 	$(SUDO) packaging/test $(CACHE) $(CACHE)/dist $(PARTS)
 
