@@ -26,6 +26,7 @@ for target; do
   client_session) kind=session ;;
   server_session) kind=requests ;;
   page) kind=page ;;
+  partition) kind=part ;;
   sort) kind=choices ;;
   *) kind=chunk ;;
   esac

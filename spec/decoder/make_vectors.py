@@ -12,6 +12,7 @@ from vectors_huffman import accepted_huffman
 from vectors_nested import accepted_nested
 from vectors_page import accepted_pages
 from vectors_page_reject import rejected_pages
+from vectors_partition import accepted_parts, rejected_parts
 from vectors_reject import rejected_chunks
 from vectors_sessions import accepted_sessions, rejected_sessions
 from vectors_state import accepted_states
@@ -56,6 +57,11 @@ def files() -> dict[str, bytes]:
         out[f"accept/{name}"] = data
         out[f"accept/{name}.json"] = json_lines({"messages": messages})
     for name, data in rejected_sessions().items():
+        out[f"reject/{name}"] = data
+    for name, (data, members) in accepted_parts().items():
+        out[f"accept/{name}"] = data
+        out[f"accept/{name}.json"] = json_lines(members)
+    for name, data in rejected_parts().items():
         out[f"reject/{name}"] = data
     return out
 

@@ -11,6 +11,7 @@ from crc32c import crc32c
 from cursor import Cursor, Refused
 from header import Limits, decode_header
 from make_vectors import VECTORS, files
+from partition import decode_descriptor, decode_receipt
 from protocol import check_client_session, check_exchange, check_server_session, standard_query
 from session_messages import exchange
 from session_messages import query as session_query
@@ -19,6 +20,7 @@ from tables import Tables
 from test_page import decode_container as decode_page_container
 from values import column_values
 from vectors_accept import worked_example
+from vectors_partition import receipt_of
 from vectors_state import worked_frame
 from writer import ALL_MISSING, NONE_MISSING, chunk, constant, field, list_offsets, schema, u32, u64
 
@@ -53,6 +55,8 @@ def decode(path: Path, data: bytes):
         ".session": lambda data: check_server_session(data, standard_query),
         ".requests": check_client_session,
         ".exchange": lambda data: check_exchange(*exchange_parts(data)),
+        ".part": decode_descriptor,
+        ".receipt": decode_receipt,
     }
     return read[path.suffix](data)
 
@@ -73,11 +77,32 @@ def test_accepted_chunk(path: Path):
 
 
 @pytest.mark.parametrize(
-    "path", [path for path in accepted_paths() if path.suffix not in (".chunk", ".page")], ids=named
+    "path",
+    [path for path in accepted_paths() if path.suffix in (".session", ".requests", ".exchange")],
+    ids=named,
 )
 def test_accepted_session(path: Path):
     expected = json.loads(path.with_name(path.name + ".json").read_text())
     assert [message.name for message in decode(path, path.read_bytes())] == expected["messages"]
+
+
+@pytest.mark.parametrize(
+    "path", [*sorted(ACCEPT.glob("*.part")), *sorted(ACCEPT.glob("*.receipt"))], ids=named
+)
+def test_accepted_part(path: Path):
+    expected = json.loads(path.with_name(path.name + ".json").read_text())
+    found = decode(path, path.read_bytes())
+    assert (found.plan.hex(), found.index, found.count) == (
+        expected["plan"],
+        expected["index"],
+        expected["count"],
+    )
+    if path.suffix == ".receipt":
+        assert (found.rows, f"{found.digest:016x}") == (expected["rows"], expected["digest"])
+    elif found.range is None:
+        assert "from" not in expected
+    else:
+        assert (found.range.start, found.range.end) == (expected["from"], expected["to"])
 
 
 @pytest.mark.parametrize("path", sorted(REJECT.iterdir()), ids=named)
@@ -100,7 +125,12 @@ def test_vectors_are_those_declared():
 
 def test_every_refusal_of_the_specification_has_vectors():
     names = {path.name.split("-")[0] for path in REJECT.iterdir()}
-    for page, section in (("chunk.md", "## 9."), ("protocol.md", "## 8."), ("state.md", "## 6.")):
+    for page, section in (
+        ("chunk.md", "## 9."),
+        ("protocol.md", "## 8."),
+        ("state.md", "## 6."),
+        ("partitions.md", "## 7."),
+    ):
         text = (VECTORS.parent / page).read_text().split(section)[1].split("\n## ")[0]
         cells = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
         assert {name for cell in cells for name in cell.split("`")[1::2]} <= names
@@ -110,6 +140,7 @@ def test_worked_bytes_of_the_specification():
     for page, section, bytes_made in (
         ("chunk.md", "## 8.", worked_example().chunk),
         ("state.md", "## 5.", worked_frame()),
+        ("partitions.md", "## 6.", receipt_of()),
     ):
         drawn = (VECTORS.parent / page).read_text().split(section)[1].split("```")[1]
         drawn = bytes.fromhex(" ".join(line.lstrip().split("  ")[0] for line in drawn.splitlines()))

@@ -13,7 +13,8 @@ pub struct ProtocolError {
     what: String,
 }
 
-/// Which rule was violated: the refusals of `spec/protocol.md` section 8.
+/// Which rule was violated: the refusals of `spec/protocol.md` section 8 and
+/// `spec/partitions.md` section 7.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// A payload above the limit, or a reserved byte that is not 0.
@@ -26,8 +27,10 @@ pub enum Refusal {
     Payload,
     /// A hello without Dray's magic.
     Magic,
-    /// No version in common.
+    /// No version in common, or a descriptor of an unknown one.
     Version,
+    /// A descriptor or receipt with more or fewer bytes than it has to have.
+    Size,
     /// A chunk or state frame out of sequence.
     Sequence,
     /// A result that does not belong to the query that was sent.
@@ -50,6 +53,7 @@ impl Refusal {
             Self::Payload => "payload",
             Self::Magic => "magic",
             Self::Version => "version",
+            Self::Size => "size",
             Self::Sequence => "sequence",
             Self::Query => "query",
             Self::Finished => "finished",

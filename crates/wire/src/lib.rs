@@ -18,6 +18,8 @@ mod error;
 mod frame;
 mod instance;
 mod message;
+#[cfg(feature = "partition")]
+pub mod partition;
 mod secret;
 mod server_session;
 

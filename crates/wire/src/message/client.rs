@@ -194,10 +194,18 @@ impl Query {
     /// # Errors
     /// If the bytes are not a valid schema and a valid chunk of one row.
     pub fn parameters(&self) -> Result<Option<(Schema, Bytes)>> {
-        if self.parameters.is_empty() {
+        Self::read_parameters(&self.parameters)
+    }
+
+    /// Like [`Query::parameters`], of the field's bytes alone.
+    ///
+    /// # Errors
+    /// Those of [`Query::parameters`].
+    pub fn read_parameters(bytes: &[u8]) -> Result<Option<(Schema, Bytes)>> {
+        if bytes.is_empty() {
             return Ok(None);
         }
-        let mut cursor = Cursor::new(&self.parameters, FormatErrorKind::Truncated);
+        let mut cursor = Cursor::new(bytes, FormatErrorKind::Truncated);
         let schema = cursor
             .bytes("parameters")
             .map_err(|error| ProtocolError::from(error).in_message(Self::KIND))?;
