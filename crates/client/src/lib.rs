@@ -28,6 +28,7 @@ pub mod export;
 mod lease;
 mod memory;
 mod options;
+mod partition;
 mod results;
 mod source;
 mod stats;
@@ -50,6 +51,7 @@ pub use options::{
     ConnectOptions, ExtensionChoice, Partitions, PostgresOptions, QueryOptions,
     timeout_from_seconds,
 };
+pub use partition::{Part, Plan, PlanOptions, Proof};
 pub use results::Results;
 pub use source::{SourceKind, Uri};
 pub use stats::{PathKind, Progress, Stats, TransferPath};

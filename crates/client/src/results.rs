@@ -2,6 +2,7 @@
 
 mod dictionaries;
 mod join;
+mod part;
 
 use std::borrow::BorrowMut;
 use std::time::Instant;
@@ -12,6 +13,7 @@ use arrow::datatypes::{Schema, SchemaRef};
 
 use self::dictionaries::unify;
 use self::join::join;
+use self::part::PartDigest;
 use crate::connection::Connection;
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory::{Arena, TABLE_BLOCK_BYTES};
@@ -65,6 +67,8 @@ pub struct Results<C: BorrowMut<Connection>> {
     stats: Stats,
     sent: Instant,
     pending: Pending,
+    /// Of a part of a plan: what its receipt needs.
+    part: Option<PartDigest>,
     ended: bool,
     /// An error came before the end.
     failed: bool,
@@ -140,6 +144,7 @@ impl<C: BorrowMut<Connection>> Results<C> {
             stats,
             sent,
             pending: Pending::default(),
+            part: None,
             ended: false,
             failed: false,
         };
@@ -195,7 +200,12 @@ impl<C: BorrowMut<Connection>> Results<C> {
         if self.failed {
             return Err(Error::usage("reading the result has failed before"));
         }
-        let next = self.gather();
+        let mut next = self.gather();
+        if let (Some(part), Ok(Some(batch))) = (&mut self.part, &next)
+            && let Err(error) = part.add(batch)
+        {
+            next = Err(error);
+        }
         if next.is_err() {
             self.failed = true;
             self.pending = Pending::default();

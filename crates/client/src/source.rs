@@ -21,14 +21,18 @@ use std::time::{Duration, Instant};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use dray_format::Profile;
-use dray_wire::{CompressionChoice, Estimate, Finished, Report};
+use dray_format::arrow::{Decoder, StringLayout};
+use dray_wire::partition::PartDescriptor;
+use dray_wire::{CompressionChoice, Estimate, Finished, Query, Report};
 
-use self::dray::DraySource;
 pub use self::dray::Uri;
+use self::dray::{DraySource, encode_parameters};
 use self::postgres::PostgresSource;
+pub(crate) use self::postgres::SnapshotHolder;
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory::Arena;
 use crate::options::{ConnectOptions, QueryOptions};
+use crate::partition::PlanOptions;
 use crate::stats::TransferPath;
 use crate::transaction::Transaction;
 use crate::watch::{CancelCheck, Verdict};
@@ -115,6 +119,32 @@ pub(crate) trait Source: Debug + Send {
     /// The highest of `$1, $2 …` in a statement, 0 without any.
     fn parameters_in(&self, sql: &str) -> usize;
 
+    /// Divides a statement into parts that other processes read under one snapshot.
+    ///
+    /// # Errors
+    /// When the statement does not plan, or the server has no snapshots for others.
+    fn plan_parts(
+        &mut self,
+        sql: &str,
+        query: &QueryOptions,
+        plan: &PlanOptions,
+        cancel: CancelCheck<'_>,
+    ) -> Result<PlannedParts> {
+        let _ = (sql, query, plan, cancel);
+        Err(Error::usage("a Dray server plans no partitions").with_hint(
+            "read the statement whole with query(), or give each process a statement of its own",
+        ))
+    }
+
+    /// Begins to read a part: returns the statement to start next, which ends what was begun.
+    ///
+    /// # Errors
+    /// When the part can't be read here.
+    fn begin_part(&mut self, part: &PartDescriptor, cancel: CancelCheck<'_>) -> Result<String> {
+        let _ = (part, cancel);
+        Err(Error::usage("the part is of a PostgreSQL server, and this is a Dray server"))
+    }
+
     /// Begins or ends a transaction.
     ///
     /// # Errors
@@ -132,6 +162,24 @@ pub(crate) trait Source: Debug + Send {
         let _ = (sql, cancel);
         Err(Error::usage("a Dray server gives no rows as text"))
     }
+}
+
+/// A statement as parts, and the connection that holds their snapshot.
+#[derive(Debug)]
+pub(crate) struct PlannedParts {
+    pub(crate) parts: Vec<PartDescriptor>,
+    /// The columns, with strings of the query's layout.
+    pub(crate) schema: SchemaRef,
+    /// Why there is only one part.
+    pub(crate) reason: Option<String>,
+    pub(crate) holder: SnapshotHolder,
+}
+
+/// The row of parameters in a descriptor or a query; None without any.
+pub(crate) fn decode_parameters(parameters: &[u8]) -> Result<Option<RecordBatch>> {
+    let Some((schema, chunk)) = Query::read_parameters(parameters)? else { return Ok(None) };
+    let decoder = Decoder::new(schema, StringLayout::default());
+    Ok(Some(decoder.read(&chunk, &Query::PARAMETER_LIMITS)?.1))
 }
 
 /// Rows as text, None for NULL.

@@ -10,6 +10,7 @@ mod keywords;
 mod login;
 mod login_messages;
 mod params;
+mod shareable;
 mod socket;
 mod tls;
 
@@ -23,6 +24,7 @@ pub use self::cancel::Canceller;
 pub use self::conninfo::percent_decode;
 pub use self::params::{ConnectParams, parse_seconds};
 use self::params::{Host, NO_TIMEOUT, Place, Target, socket_path};
+pub use self::shareable::{Shareable, shareable};
 use self::socket::Address;
 pub use self::socket::Socket;
 use crate::error::{Error, ErrorKind, Result};

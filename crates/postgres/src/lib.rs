@@ -28,7 +28,8 @@ mod sql;
 mod version;
 
 pub use connect::{
-    Canceller, ConnectParams, LoggedIn, Socket, connect, parse_seconds, percent_decode,
+    Canceller, ConnectParams, LoggedIn, Shareable, Socket, connect, parse_seconds, percent_decode,
+    shareable,
 };
 pub use copy_reader::{CopyReader, Description};
 pub use error::{Error, ErrorKind, Result};

@@ -319,7 +319,7 @@ fn at_least_one(read: usize) -> io::Result<usize> {
     if read == 0 { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(read) }
 }
 
-fn encode_parameters(parameters: Option<&RecordBatch>) -> Result<Vec<u8>> {
+pub(super) fn encode_parameters(parameters: Option<&RecordBatch>) -> Result<Vec<u8>> {
     let Some(row) = parameters.filter(|row| row.num_columns() > 0) else { return Ok(Vec::new()) };
     if row.num_rows() != 1 {
         return Err(Error::usage(format!("{} rows of parameters, expected 1", row.num_rows())));

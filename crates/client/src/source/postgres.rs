@@ -8,11 +8,16 @@
 //!        └── partitioned.rs     the coordinator's end of the workers    ├─ connection.rs
 //!              └── worker.rs    serial scans of ranges ─────────────────┘
 //!                    └── snapshot.rs   one snapshot for all of them
+//!
+//!   planner.rs holds a snapshot for other processes, part.rs reads under it; held.rs: the same one?
 //! ```
 
 mod connection;
+mod held;
 mod parameters;
+mod part;
 mod partitioned;
+mod planner;
 mod policy;
 mod reason;
 mod serial;
@@ -26,9 +31,12 @@ mod worker;
 use std::time::Instant;
 
 use dray_postgres::CancelCheck as SocketCheck;
+use dray_wire::partition::PartDescriptor;
 
 use self::connection::Connection;
+use self::part::OpenPart;
 use self::partitioned::PartitionedScan;
+pub(crate) use self::planner::SnapshotHolder;
 use self::policy::{Candidate, StatementPolicy};
 use self::reason::{Connections, Decision, Format, Path, Reason};
 use self::serial::{SerialScan, chunks_of};
@@ -36,9 +44,10 @@ use self::snapshot::Snapshot;
 use self::table::{Requested, Table};
 use self::worker::ScanJob;
 use super::frames::DecoderCache;
-use super::{Event, ReceiveContext, Source, SourceKind, TextRows};
+use super::{Event, PlannedParts, ReceiveContext, Source, SourceKind, TextRows};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{ConnectOptions, ExtensionChoice, Partitions, QueryOptions};
+use crate::partition::PlanOptions;
 use crate::stats::TransferPath;
 use crate::transaction::{Isolation, Transaction};
 use crate::watch::{CancelCheck, Verdict};
@@ -49,6 +58,8 @@ pub(crate) struct PostgresSource {
     connection: Connection,
     policy: StatementPolicy,
     scan: Scan,
+    /// The part of a plan that the scan reads.
+    part: Option<OpenPart>,
     /// Of the last statement.
     path: Option<Path>,
     decoders: DecoderCache,
@@ -83,9 +94,22 @@ impl PostgresSource {
             connection: Connection::connect(uri, options, keep_waiting)?,
             policy: StatementPolicy::default(),
             scan: Scan::None,
+            part: None,
             path: None,
             decoders: DecoderCache::default(),
         })
+    }
+
+    fn next_of_scan(
+        &mut self,
+        context: &mut ReceiveContext<'_>,
+        cancel: CancelCheck<'_>,
+    ) -> Result<Event> {
+        match std::mem::replace(&mut self.scan, Scan::None) {
+            Scan::None => Ok(Event::Finished { server: None }),
+            Scan::Serial(scan) => self.next_serial(scan, context, cancel),
+            Scan::Partitioned(scan) => self.next_partitioned(scan, context, cancel),
+        }
     }
 
     /// Plans a statement without running it.
@@ -346,17 +370,20 @@ impl Source for PostgresSource {
         if options.plan_only {
             return self.plan(sql, options, cancel);
         }
-        match self.start_partitioned(sql, options, cancel)? {
+        let started = match self.start_partitioned(sql, options, cancel)? {
             Decision::Run(()) => Ok(()),
             Decision::Refused(reason) => self.start_serial(sql, options, reason, cancel),
+        };
+        if started.is_err() {
+            self.abandon_part(cancel);
         }
+        started
     }
 
     fn next(&mut self, context: &mut ReceiveContext<'_>, cancel: CancelCheck<'_>) -> Result<Event> {
-        match std::mem::replace(&mut self.scan, Scan::None) {
-            Scan::None => Ok(Event::Finished { server: None }),
-            Scan::Serial(scan) => self.next_serial(scan, context, cancel),
-            Scan::Partitioned(scan) => self.next_partitioned(scan, context, cancel),
+        match self.part {
+            Some(_) => self.next_of_part(context, cancel),
+            None => self.next_of_scan(context, cancel),
         }
     }
 
@@ -369,6 +396,21 @@ impl Source for PostgresSource {
             }
             Scan::None | Scan::Serial(_) => self.connection.stop(cancel),
         }
+        self.abandon_part(cancel);
+    }
+
+    fn plan_parts(
+        &mut self,
+        sql: &str,
+        query: &QueryOptions,
+        plan: &PlanOptions,
+        cancel: CancelCheck<'_>,
+    ) -> Result<PlannedParts> {
+        self.plan_statement(sql, query, plan, cancel)
+    }
+
+    fn begin_part(&mut self, part: &PartDescriptor, cancel: CancelCheck<'_>) -> Result<String> {
+        self.open_part(part, cancel)
     }
 
     fn is_in_transaction(&self) -> bool {

@@ -128,6 +128,11 @@ impl<'a> Keywords<'a> {
         Err(Error::new(ErrorKind::Usage, what).with_hint(hint))
     }
 
+    /// What the caller's string and the service file say. The first of equal keywords counts.
+    pub(crate) fn given(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.given.iter().map(|(key, value)| (key.as_str(), value.as_str()))
+    }
+
     /// The value of a keyword. An empty value stands for the built-in default.
     pub(crate) fn value(&self, keyword: &str) -> Option<String> {
         let given =

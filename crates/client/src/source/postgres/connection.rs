@@ -26,6 +26,8 @@ pub(super) struct Connection {
     pub(super) server: String,
     /// The server's address, without secrets.
     pub(super) place: String,
+    /// Who is logged in.
+    pub(super) user: String,
     /// How more connections are made.
     pub(super) endpoint: Endpoint,
     canceller: Canceller,
@@ -95,6 +97,7 @@ impl Connection {
             extension,
             server: format!("PostgreSQL {version}"),
             place: login.place,
+            user: login.user,
             endpoint: Endpoint { uri: uri.to_owned(), options: options.clone(), pooled_timeout },
             canceller: login.canceller,
         })

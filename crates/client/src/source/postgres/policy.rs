@@ -110,7 +110,7 @@ impl StatementPolicy {
             }
             Partitions::Auto => None,
         };
-        if session.is_in_transaction() || !self.session_unchanged {
+        if session.is_in_transaction() || !self.is_session_unchanged() {
             return Decision::Refused(Reason::SessionMayDiffer);
         }
         if options.parameters.as_ref().is_some_and(|row| row.num_columns() > 0) {
@@ -162,6 +162,12 @@ impl StatementPolicy {
             }
             self.few_rows.insert(self.statement.clone());
         }
+    }
+
+    /// Whether no statement can have changed the session, but for functions in
+    /// [`Self::attributes`].
+    pub(super) fn is_session_unchanged(&self) -> bool {
+        self.session_unchanged
     }
 
     /// Names in earlier statements that may be functions, which may have changed the session.

@@ -42,6 +42,8 @@ pub(super) enum Reason {
     OrderOfPartitions,
     EarlierCall(String),
     Small,
+    /// For a plan of partitions.
+    SmallForParts,
     /// The server says that an expression may have another value on another connection.
     Unstable(String),
     IndexIsQuicker,
@@ -96,6 +98,7 @@ impl fmt::Display for Reason {
                 );
             }
             Self::Small => "the table, this machine or the number of free connections is small",
+            Self::SmallForParts => "the table is small",
             Self::Unstable(why) => why,
             Self::IndexIsQuicker => "an index is quicker than a scan of the table",
             Self::NotARangeScan => "its plan is not a scan of a range of the table",

@@ -16,18 +16,18 @@ use super::volatility::{self, Origin};
 use crate::error::{Error, ErrorKind, Result};
 
 /// How the transactions of coordinator and workers begin.
-const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 /// Both transactions idle while the reader of the result is busy.
-const NO_IDLE_TIMEOUT: &str = "SET LOCAL idle_in_transaction_session_timeout = 0";
+pub(super) const NO_IDLE_TIMEOUT: &str = "SET LOCAL idle_in_transaction_session_timeout = 0";
 /// Leaves a Tid Range Scan as the only plan, so that the rows of a range come in the table's order
 /// each time it is read.
-const ONE_PLAN: &str = "SET LOCAL enable_seqscan = off; SET LOCAL enable_indexscan = off; \
+pub(super) const ONE_PLAN: &str = "SET LOCAL enable_seqscan = off; SET LOCAL enable_indexscan = off; \
      SET LOCAL enable_indexonlyscan = off; SET LOCAL enable_bitmapscan = off; \
      SET LOCAL max_parallel_workers_per_gather = 0";
 
 /// Settings that decide what a statement means, which rows it may see, and how it reads and writes
 /// text. Sessions that begin later may have other values than the coordinator.
-const SETTINGS: &[&str] = &[
+pub(super) const SETTINGS: &[&str] = &[
     "array_nulls",
     "bytea_output",
     "DateStyle",
@@ -55,14 +55,14 @@ const SETTINGS: &[&str] = &[
 #[derive(Debug, Clone)]
 pub(super) struct Snapshot {
     /// The name of the exported snapshot.
-    id: String,
+    pub(super) id: String,
     table: String,
     /// Settings that policies read, besides [`SETTINGS`].
-    settings: BTreeSet<String>,
+    pub(super) settings: BTreeSet<String>,
     /// The answer to [`identity`].
     identity: String,
     /// The leaves of a partitioned table. Others may add some while the table is read.
-    leaves: Option<String>,
+    pub(super) leaves: Option<String>,
 }
 
 impl Snapshot {
@@ -274,7 +274,7 @@ fn has_inheritance_children(table: &str) -> String {
 }
 
 /// Asks for the oids of a partitioned table's leaves.
-fn leaves(table: &str) -> String {
+pub(super) fn leaves(table: &str) -> String {
     format!(
         "SELECT pg_catalog.concat(pg_catalog.string_agg(\
              t.relid::pg_catalog.oid::pg_catalog.text, ' ')) \

@@ -19,7 +19,9 @@ const RANGES_PER_WORKER: u64 = 8;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Table {
     /// Blocks of the table, or of its largest partition.
-    blocks: u64,
+    pub(super) blocks: u64,
+    /// Bytes of the table with its partitions.
+    pub(super) bytes: u64,
     /// Connections to read it with.
     pub(super) workers: usize,
     /// The limit of the session's `statement_timeout`.
@@ -91,7 +93,7 @@ impl Table {
         let unstable =
             volatility::question(&scan.references, Origin::Statement, &oid_of(&scan.table));
         match ask_optional(session, &unstable, check) {
-            Ok(None) => Ok(Decision::Run(Self { blocks, workers, timeout })),
+            Ok(None) => Ok(Decision::Run(Self { blocks, bytes, workers, timeout })),
             Ok(Some(unstable)) => Ok(Decision::Refused(Reason::Unstable(unstable))),
             Err(error) => refused_by_server(session, error),
         }
@@ -144,8 +146,8 @@ impl<'a> Facts<'a> {
 
 /// Asks for [`Facts`].
 fn question(scan: &TableScan, attributes: &BTreeSet<String>) -> String {
-    let [equal, different, least, minus] =
-        ["=", "<>", ">=", "-"].map(|name| format!("OPERATOR(pg_catalog.{name})"));
+    let [equal, different, minus] =
+        ["=", "<>", "-"].map(|name| format!("OPERATOR(pg_catalog.{name})"));
     let setting = |name: &str| format!("pg_catalog.current_setting('{name}')");
     let number = |name: &str| format!("{}::pg_catalog.int8", setting(name));
     format!(
@@ -176,11 +178,7 @@ fn question(scan: &TableScan, attributes: &BTreeSet<String>) -> String {
              greatest(0, {connections} {minus} {reserved} {minus} (
                  SELECT pg_catalog.count(*) FROM pg_catalog.pg_stat_activity \
                      WHERE datid IS NOT NULL)),
-             (SELECT p.proname FROM pg_catalog.pg_proc p WHERE p.proname {equal} ANY ({attributes})
-                 AND p.pronamespace {different} \
-                     'pg_catalog'::pg_catalog.regnamespace::pg_catalog.oid
-                 AND p.pronargs {least} 1 AND p.pronargs {minus} p.pronargdefaults \
-                     OPERATOR(pg_catalog.<=) 1 LIMIT 1),
+             {called},
              (pg_catalog.date_part('epoch', {timeout}::pg_catalog.interval) \
                  OPERATOR(pg_catalog.*) 1000)::pg_catalog.int8
          FROM root r",
@@ -189,6 +187,18 @@ fn question(scan: &TableScan, attributes: &BTreeSet<String>) -> String {
         connections = number("max_connections"),
         reserved = number("superuser_reserved_connections"),
         timeout = setting("statement_timeout"),
+        called = called_function(attributes),
+    )
+}
+
+/// Asks for a function of the user's that an attribute in an earlier statement may have been.
+pub(super) fn called_function(attributes: &BTreeSet<String>) -> String {
+    let [equal, different, least, most, minus] =
+        ["=", "<>", ">=", "<=", "-"].map(|name| format!("OPERATOR(pg_catalog.{name})"));
+    format!(
+        "(SELECT p.proname FROM pg_catalog.pg_proc p WHERE p.proname {equal} ANY ({attributes})
+             AND p.pronamespace {different} 'pg_catalog'::pg_catalog.regnamespace::pg_catalog.oid
+             AND p.pronargs {least} 1 AND p.pronargs {minus} p.pronargdefaults {most} 1 LIMIT 1)",
         attributes = name_array(attributes),
     )
 }

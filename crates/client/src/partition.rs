@@ -1,0 +1,213 @@
+//! Partition plans: a statement becomes parts that other processes read, on other hosts, under one
+//! snapshot (`spec/partitions.md`).
+//!
+//! ```no_run
+//! use std::time::Duration;
+//!
+//! use dray_client::{ConnectOptions, Connection, Part, PlanOptions, QueryOptions, Verdict};
+//!
+//! let (connect, query) = (ConnectOptions::default(), QueryOptions::default());
+//! let mut connection = Connection::connect("postgresql://localhost/shop", &connect)?;
+//! let plan = PlanOptions { at_most: Some(4), lease: Duration::from_secs(60), ..Default::default() };
+//! let sql = "SELECT * FROM orders";
+//! let plan = connection.partitions(sql, &query, &plan, &mut || Verdict::Continue)?;
+//! let mut receipts = Vec::new();
+//! for descriptor in plan.partitions() {
+//!     // In another process, on another host:
+//!     let part = Part::decode(descriptor)?;
+//!     let mut reader = Connection::connect(part.uri(), &connect)?;
+//!     let mut results = reader.read_partition(&part, &query)?;
+//!     results.read_all()?;
+//!     receipts.extend(results.receipt());
+//! }
+//! println!("{} rows", plan.verify(&receipts)?.rows);
+//! # Ok::<(), dray_client::Error>(())
+//! ```
+
+mod digest;
+mod verify;
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use arrow::datatypes::{Schema, SchemaRef};
+use dray_format::arrow::{StringLayout, schema_to_arrow};
+use dray_wire::partition::{PARTS_MAX, PartDescriptor, RandomId};
+use dray_wire::{Estimate, Known};
+
+pub(crate) use self::digest::RowDigest;
+pub use self::verify::Proof;
+use self::verify::verify;
+use crate::connection::Connection;
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::QueryOptions;
+use crate::source::{PlannedParts, SnapshotHolder};
+use crate::watch::Verdict;
+
+/// The longest lease. A snapshot keeps the server from removing dead rows.
+pub(crate) const LEASE_MAX: Duration = Duration::from_secs(24 * 3600);
+
+/// How a statement is divided into parts.
+#[derive(Debug, Clone)]
+pub struct PlanOptions {
+    /// The most parts, from 1 to 65,536; None leaves the number to the size of the table.
+    pub at_most: Option<u32>,
+    /// How long parts can be read, at most a day.
+    pub lease: Duration,
+    /// Whether descriptors have the password of the connection. Without it, readers log in by what
+    /// their own environment has.
+    pub include_password: bool,
+}
+
+impl Default for PlanOptions {
+    fn default() -> Self {
+        Self { at_most: None, lease: Duration::from_secs(600), include_password: false }
+    }
+}
+
+impl PlanOptions {
+    fn check(&self) -> Result<()> {
+        if let Some(count) = self.at_most.filter(|count| !(1..=PARTS_MAX).contains(count)) {
+            return Err(Error::usage(format!("at most {count} parts, expected 1 to {PARTS_MAX}")));
+        }
+        match self.lease {
+            lease if lease < Duration::from_millis(1) || lease > LEASE_MAX => {
+                Err(Error::usage(format!("a lease of {lease:?}, expected more, and at most a day")))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A statement as parts that other processes read. The snapshot is held until all parts are
+/// verified, the plan is released or dropped, or its lease has ended.
+#[derive(Debug)]
+pub struct Plan {
+    id: RandomId,
+    schema: SchemaRef,
+    partitions: Vec<Vec<u8>>,
+    estimates: Vec<Estimate>,
+    reason: Option<String>,
+    /// None once it is released.
+    holder: Mutex<Option<SnapshotHolder>>,
+}
+
+impl Plan {
+    fn new(planned: PlannedParts) -> Result<Self> {
+        let PlannedParts { parts, schema, reason, holder } = planned;
+        let known = |number: Option<u64>| number.map_or(Known::Unknown, Known::Estimate);
+        Ok(Self {
+            id: parts.first().map_or(RandomId([0; 16]), |part| part.plan),
+            schema,
+            estimates: parts
+                .iter()
+                .map(|part| Estimate { rows: known(part.rows), bytes: known(part.bytes) })
+                .collect(),
+            partitions: parts.iter().map(PartDescriptor::encode).collect::<Result<_, _>>()?,
+            reason,
+            holder: Mutex::new(Some(holder)),
+        })
+    }
+
+    /// The columns of each part, with strings of the query's layout.
+    pub fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    /// The descriptors of the parts, for [`Part::decode`] in any process.
+    pub fn partitions(&self) -> &[Vec<u8>] {
+        &self.partitions
+    }
+
+    /// What the server's planner expects of each part.
+    pub fn estimates(&self) -> &[Estimate] {
+        &self.estimates
+    }
+
+    /// Why the plan has one part; None if it has several.
+    pub fn reason(&self) -> Option<&str> {
+        self.reason.as_deref()
+    }
+
+    /// Gives the snapshot up. Parts that nobody has begun to read are then errors.
+    pub fn release(&self) {
+        let holder = self.holder.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // Outside of the lock: it waits for the server.
+        drop(holder);
+    }
+
+    /// Whether the snapshot was given up.
+    pub fn is_released(&self) -> bool {
+        self.holder.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+    }
+
+    /// Checks that the receipts prove the plan read whole, each part once, and releases the
+    /// snapshot.
+    ///
+    /// # Errors
+    /// When a receipt is damaged or of another plan, when parts have none, and when a part was read
+    /// twice.
+    pub fn verify<R: AsRef<[u8]>>(&self, receipts: &[R]) -> Result<Proof> {
+        let proof = verify(self.id, self.partitions.len(), receipts)?;
+        self.release();
+        Ok(proof)
+    }
+}
+
+/// A part of a plan, as its descriptor says.
+#[derive(Debug, Clone)]
+pub struct Part(pub(crate) PartDescriptor);
+
+impl Part {
+    /// Reads a descriptor.
+    ///
+    /// # Errors
+    /// Usage, if the bytes are not a descriptor of this version, or were changed.
+    pub fn decode(descriptor: &[u8]) -> Result<Self> {
+        let part = PartDescriptor::decode(descriptor);
+        part.map(Self).map_err(|cause| {
+            Error::usage(format!("not a part that can be read: {cause}"))
+                .with_hint("hand over the descriptor's bytes as the plan has them")
+        })
+    }
+
+    /// Where the part is read. Without a password, unless the plan was asked for it.
+    pub fn uri(&self) -> &str {
+        self.0.uri.reveal()
+    }
+
+    /// The part's number, from 0, and the number of parts of its plan.
+    pub fn place(&self) -> (u32, u32) {
+        (self.0.index, self.0.count)
+    }
+
+    /// The columns, with strings of this layout.
+    pub fn schema(&self, strings: StringLayout) -> Schema {
+        schema_to_arrow(&self.0.schema, strings)
+    }
+}
+
+impl Connection {
+    /// Divides a statement into parts that other processes read under one snapshot. A statement
+    /// that can't be divided becomes one part. The snapshot is held over another connection, so
+    /// this one stays free.
+    ///
+    /// # Errors
+    /// When the statement is not a query or does not plan, when other sessions may not see what
+    /// this one sees, and when another connection can't be made. Usage at a Dray server.
+    pub fn partitions(
+        &mut self,
+        sql: &str,
+        query: &QueryOptions,
+        plan: &PlanOptions,
+        cancel: &mut dyn FnMut() -> Verdict,
+    ) -> Result<Plan> {
+        self.check_own()?;
+        plan.check()?;
+        let planned = self.source().plan_parts(sql, query, plan, cancel);
+        Plan::new(planned.map_err(|error| match cancel() {
+            Verdict::Continue => error,
+            _ => Error::new(ErrorKind::Cancelled, "planning was cancelled"),
+        })?)
+    }
+}
