@@ -8,7 +8,8 @@
 //!
 //! let (connect, query) = (ConnectOptions::default(), QueryOptions::default());
 //! let mut connection = Connection::connect("postgresql://localhost/shop", &connect)?;
-//! let plan = PlanOptions { at_most: Some(4), lease: Duration::from_secs(60), ..Default::default() };
+//! let lease = Duration::from_secs(60);
+//! let plan = PlanOptions { at_most: Some(4), lease, ..PlanOptions::default() };
 //! let sql = "SELECT * FROM orders";
 //! let plan = connection.partitions(sql, &query, &plan, &mut || Verdict::Continue)?;
 //! let mut receipts = Vec::new();
@@ -28,7 +29,7 @@ mod digest;
 mod verify;
 
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arrow::datatypes::{Schema, SchemaRef};
 use dray_format::arrow::{StringLayout, schema_to_arrow};
@@ -88,23 +89,22 @@ pub struct Plan {
     partitions: Vec<Vec<u8>>,
     estimates: Vec<Estimate>,
     reason: Option<String>,
+    /// When the lease is over, by this process's clock.
+    until: Instant,
     /// None once it is released.
     holder: Mutex<Option<SnapshotHolder>>,
 }
 
 impl Plan {
-    fn new(planned: PlannedParts) -> Result<Self> {
+    fn new(planned: PlannedParts, lease: Duration) -> Result<Self> {
         let PlannedParts { parts, schema, reason, holder } = planned;
-        let known = |number: Option<u64>| number.map_or(Known::Unknown, Known::Estimate);
         Ok(Self {
             id: parts.first().map_or(RandomId([0; 16]), |part| part.plan),
             schema,
-            estimates: parts
-                .iter()
-                .map(|part| Estimate { rows: known(part.rows), bytes: known(part.bytes) })
-                .collect(),
+            estimates: parts.iter().map(estimate).collect(),
             partitions: parts.iter().map(PartDescriptor::encode).collect::<Result<_, _>>()?,
             reason,
+            until: Instant::now() + lease,
             holder: Mutex::new(Some(holder)),
         })
     }
@@ -141,6 +141,11 @@ impl Plan {
         self.holder.lock().unwrap_or_else(PoisonError::into_inner).is_none()
     }
 
+    /// Whether the lease is over, so that no part can be read.
+    pub fn is_over(&self) -> bool {
+        Instant::now() >= self.until
+    }
+
     /// Checks that the receipts prove the plan read whole, each part once, and releases the
     /// snapshot.
     ///
@@ -152,6 +157,11 @@ impl Plan {
         self.release();
         Ok(proof)
     }
+}
+
+fn estimate(part: &PartDescriptor) -> Estimate {
+    let known = |number: Option<u64>| number.map_or(Known::Unknown, Known::Estimate);
+    Estimate { rows: known(part.rows), bytes: known(part.bytes) }
 }
 
 /// A part of a plan, as its descriptor says.
@@ -181,6 +191,11 @@ impl Part {
         (self.0.index, self.0.count)
     }
 
+    /// What the server's planner expects of the part.
+    pub fn estimate(&self) -> Estimate {
+        estimate(&self.0)
+    }
+
     /// The columns, with strings of this layout.
     pub fn schema(&self, strings: StringLayout) -> Schema {
         schema_to_arrow(&self.0.schema, strings)
@@ -205,9 +220,10 @@ impl Connection {
         self.check_own()?;
         plan.check()?;
         let planned = self.source().plan_parts(sql, query, plan, cancel);
-        Plan::new(planned.map_err(|error| match cancel() {
+        let planned = planned.map_err(|error| match cancel() {
             Verdict::Continue => error,
             _ => Error::new(ErrorKind::Cancelled, "planning was cancelled"),
-        })?)
+        });
+        Plan::new(planned?, plan.lease)
     }
 }

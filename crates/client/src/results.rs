@@ -172,7 +172,7 @@ impl<C: BorrowMut<Connection>> Results<C> {
 
     /// The columns.
     pub fn schema(&self) -> SchemaRef {
-        self.schema.clone()
+        self.part.as_ref().map_or_else(|| self.schema.clone(), PartDigest::schema)
     }
 
     /// How far the statement is.
@@ -200,12 +200,10 @@ impl<C: BorrowMut<Connection>> Results<C> {
         if self.failed {
             return Err(Error::usage("reading the result has failed before"));
         }
-        let mut next = self.gather();
-        if let (Some(part), Ok(Some(batch))) = (&mut self.part, &next)
-            && let Err(error) = part.add(batch)
-        {
-            next = Err(error);
-        }
+        let next = self.gather().and_then(|batch| match (batch, &mut self.part) {
+            (Some(batch), Some(part)) => part.add(batch).map(Some),
+            (batch, _) => Ok(batch),
+        });
         if next.is_err() {
             self.failed = true;
             self.pending = Pending::default();

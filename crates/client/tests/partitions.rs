@@ -213,7 +213,10 @@ fn the_lease_ends() {
     }
     // The server has ended the planners' transactions.
     assert_eq!(
-        server.sql("SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction' AND query LIKE 'EXPLAIN%'"),
+        server.sql(
+            "SELECT count(*) FROM pg_stat_activity \
+             WHERE state = 'idle in transaction' AND query LIKE 'EXPLAIN%'"
+        ),
         "0"
     );
     let left = rows(&results.read_all().unwrap());

@@ -3,6 +3,7 @@
 use std::borrow::BorrowMut;
 
 use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
 use dray_wire::partition::{RandomId, Receipt};
 
 use super::{Results, look};
@@ -18,12 +19,19 @@ use crate::watch::{Verdict, Watch};
 pub(super) struct PartDigest {
     digest: RowDigest,
     receipt: Receipt,
+    /// The plan's columns. The reader's may be known to have no NULL.
+    schema: SchemaRef,
 }
 
 impl PartDigest {
-    /// Adds rows that are handed out.
-    pub(super) fn add(&mut self, batch: &RecordBatch) -> Result<()> {
-        self.digest.add(batch)
+    pub(super) fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    /// Adds rows that are handed out, and gives them the plan's columns.
+    pub(super) fn add(&mut self, batch: RecordBatch) -> Result<RecordBatch> {
+        self.digest.add(&batch)?;
+        batch.with_schema(self.schema()).map_err(|cause| other_columns().with_cause(cause))
     }
 }
 
@@ -42,8 +50,8 @@ impl Connection {
         Self::read_partition_with(self, part, options, None)
     }
 
-    /// Like [`Connection::read_partition`], for a watched result, or one that owns the connection or
-    /// shares it in its own way.
+    /// Like [`Connection::read_partition`], for a watched result, or one that owns the connection
+    /// or shares it in its own way.
     ///
     /// # Errors
     /// Those of [`Connection::read_partition`], and Cancelled if the watch says so.
@@ -70,9 +78,9 @@ impl Connection {
             _ => cancelled(),
         })?;
         let mut results = Results::start(connection, &sql, &options, watch)?;
-        if *results.schema != part.schema(options.strings) {
-            let what = "the columns are not those of the plan";
-            return Err(Error::new(ErrorKind::Execution, what).with_hint("make a new plan"));
+        let schema = part.schema(options.strings);
+        if !schema.contains(&results.schema) {
+            return Err(other_columns());
         }
         results.part = Some(PartDigest {
             digest: RowDigest::default(),
@@ -84,16 +92,22 @@ impl Connection {
                 digest: 0,
                 reading: RandomId::random()?,
             },
+            schema: schema.into(),
         });
         Ok(results)
     }
+}
+
+fn other_columns() -> Error {
+    let what = "the columns are not those of the plan";
+    Error::new(ErrorKind::Execution, what).with_hint("make a new plan")
 }
 
 impl<C: BorrowMut<Connection>> Results<C> {
     /// The receipt of a part of a plan, for [`crate::Plan::verify`]; None before the last batch was
     /// handed out, and for other results.
     pub fn receipt(&self) -> Option<Vec<u8>> {
-        let PartDigest { digest, receipt } = self.part.as_ref()?;
+        let PartDigest { digest, receipt, .. } = self.part.as_ref()?;
         let whole = self.is_complete() && !self.failed && digest.rows == self.stats.rows;
         whole.then(|| {
             let receipt = Receipt { rows: digest.rows, digest: digest.digest, ..*receipt };

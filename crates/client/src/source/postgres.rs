@@ -9,7 +9,8 @@
 //!              └── worker.rs    serial scans of ranges ─────────────────┘
 //!                    └── snapshot.rs   one snapshot for all of them
 //!
-//!   planner.rs holds a snapshot for other processes, part.rs reads under it; held.rs: the same one?
+//!        ├── planner.rs         holds a snapshot for other processes ─┐
+//!        └── part.rs            reads a part under it ────────────────┴─ held.rs: the same one?
 //! ```
 
 mod connection;

@@ -44,6 +44,7 @@ const HARMLESS: &[&str] = &[
     "trim",
     "unnest",
     "upper",
+    "using",
     "version",
 ];
 
@@ -94,6 +95,7 @@ mod tests {
             "SELECT 1",
             "SELECT count(*) FROM t WHERE a IN (1)",
             "SHOW work_mem",
+            "SELECT a FROM t JOIN u USING (a)",
             "WITH x AS (SELECT 1) TABLE x",
         ] {
             assert!(preserves_session(sql, false), "{sql}");

@@ -21,7 +21,8 @@ pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 pub(super) const NO_IDLE_TIMEOUT: &str = "SET LOCAL idle_in_transaction_session_timeout = 0";
 /// Leaves a Tid Range Scan as the only plan, so that the rows of a range come in the table's order
 /// each time it is read.
-pub(super) const ONE_PLAN: &str = "SET LOCAL enable_seqscan = off; SET LOCAL enable_indexscan = off; \
+pub(super) const ONE_PLAN: &str = "SET LOCAL enable_seqscan = off; \
+     SET LOCAL enable_indexscan = off; \
      SET LOCAL enable_indexonlyscan = off; SET LOCAL enable_bitmapscan = off; \
      SET LOCAL max_parallel_workers_per_gather = 0";
 
