@@ -11,6 +11,8 @@ from ._async import AsyncConnection, AsyncResult, connect_async
 from ._connection import Connection, connect, read
 from ._dray import Estimate, Progress, Sorted, SortProgress, __version__
 from ._interval import Interval
+from ._plan import Plan, Proof
+from ._read_partition import read_partition
 from ._result import Result
 from ._scan import scan
 from ._sort import SortKey, sort
@@ -43,7 +45,9 @@ __all__ = [
     "InternalError",
     "Interval",
     "LimitError",
+    "Plan",
     "Progress",
+    "Proof",
     "ProtocolError",
     "QueryError",
     "ResourcesError",
@@ -58,6 +62,7 @@ __all__ = [
     "connect",
     "connect_async",
     "read",
+    "read_partition",
     "scan",
     "sort",
 ]

@@ -20,6 +20,7 @@ from ._options import (
     QueryOptions,
     Strings,
 )
+from ._plan import Planning
 from ._result import Result
 from .errors import UsageError
 
@@ -256,7 +257,7 @@ def _check_driver_options(options: Mapping[str, object]) -> None:
         )
 
 
-class Connection:
+class Connection(Planning):
     """A connection to a server. :func:`connect` makes it. It runs one statement at a time.
 
     Threads may take turns with a connection. While one of its results is unread, another query

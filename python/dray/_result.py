@@ -92,6 +92,14 @@ class Result:
         """Where time and bytes went. Complete once the result has been read."""
         return Stats._of(self._native.stats())
 
+    @property
+    def receipt(self) -> bytes | None:
+        """The receipt of a part that was read to its end, for :meth:`Plan.verify`.
+
+        None before the end, and for results of :meth:`Connection.query`.
+        """
+        return self._native.receipt
+
     def to_arrow(self) -> Table:
         """Read the whole result as a table.
 

@@ -73,7 +73,7 @@ pub struct Connection {
     server: String,
     #[pyo3(get)]
     address: String,
-    slot: ConnectionSlot,
+    pub(crate) slot: ConnectionSlot,
 }
 
 #[pymethods]
@@ -140,17 +140,7 @@ impl Connection {
                 ordered,
             },
         };
-        let lease = self.slot.lease().map_err(|error| match error {
-            LeaseError::Leased => usage(
-                py,
-                "the connection is busy with another result",
-                Some(
-                    "read that result to its end, close it, or open another connection: \
-                     a connection runs one statement at a time",
-                ),
-            ),
-            LeaseError::Closed => usage(py, "the connection is closed", Some("connect again")),
-        })?;
+        let lease = self.slot.lease().map_err(|error| busy(py, error))?;
         let monitor = Arc::new(Monitor::new(progress));
         let watch = monitor.clone().watch();
         let results = detached(py, || {
@@ -161,6 +151,21 @@ impl Connection {
         monitor.set_progress(results.progress());
         let (schema, estimate) = (results.schema(), results.progress().estimate);
         Ok(Result { reader: Reader::new(results, monitor), schema, estimate })
+    }
+}
+
+/// The exception for a connection that can't be leased.
+pub(crate) fn busy(py: Python<'_>, error: LeaseError) -> PyErr {
+    match error {
+        LeaseError::Leased => usage(
+            py,
+            "the connection is busy with another result",
+            Some(
+                "read that result to its end, close it, or open another connection: \
+                 a connection runs one statement at a time",
+            ),
+        ),
+        LeaseError::Closed => usage(py, "the connection is closed", Some("connect again")),
     }
 }
 

@@ -5,6 +5,8 @@
 //! dray.Connection ── _dray.Connection ── ConnectionSlot ──▶ Lease, held by the statement's Results
 //! dray.Result     ── _dray.Result ── Reader ──▶ batches ──▶ Arrow capsules, or tuples
 //!
+//! dray.Plan       ── _dray.Plan: holds a snapshot; _dray.read_partition ──▶ _dray.Result
+//!
 //! dray.read(a driver's connection) ── _dray.Copy ◀── the driver's COPY
 //!
 //! dray.sort(any Arrow stream) ── _dray.sort ──▶ _dray.Sorted ──▶ an Arrow stream
@@ -22,6 +24,7 @@ mod copy;
 mod error;
 mod monitor;
 mod parameters;
+mod plan;
 mod reader;
 mod result;
 mod rows;
@@ -44,6 +47,8 @@ mod _dray {
     use crate::copy::{Copy, enclosable, is_query, other_library};
     #[pymodule_export]
     use crate::monitor::{Estimate, Progress};
+    #[pymodule_export]
+    use crate::plan::{Plan, part_uri, plan, read_partition};
     #[pymodule_export]
     use crate::result::Result;
     #[pymodule_export]

@@ -35,6 +35,8 @@ struct State {
     phase: Phase,
     /// Valid once the phase is not `Reading`.
     stats: Stats,
+    /// Of a part that was read to its end.
+    receipt: Option<Vec<u8>>,
     /// The batch that is being returned as rows.
     rows: Option<RowCursor>,
 }
@@ -78,16 +80,22 @@ impl State {
     /// Ends the result: cancels the statement if it still runs, and returns the connection.
     fn end(&mut self, phase: Phase) {
         if let Phase::Reading(mut results) = std::mem::replace(&mut self.phase, phase) {
+            let receipt = results.receipt();
             results.cancel();
             self.stats = results.stats().clone();
+            self.receipt = receipt;
         }
     }
 }
 
 impl Reader {
     pub(crate) fn new(results: Results<Lease>, monitor: Arc<Monitor>) -> Self {
-        let state =
-            State { phase: Phase::Reading(Box::new(results)), stats: Stats::default(), rows: None };
+        let state = State {
+            phase: Phase::Reading(Box::new(results)),
+            stats: Stats::default(),
+            receipt: None,
+            rows: None,
+        };
         Self { state: Arc::new(Mutex::new(state)), monitor }
     }
 
@@ -162,6 +170,15 @@ impl Reader {
         Ok(match &state.phase {
             Phase::Reading(results) => results.stats().clone(),
             _ => state.stats.clone(),
+        })
+    }
+
+    /// The receipt of a part of a plan that was read to its end.
+    pub(crate) fn receipt(&self, py: Python<'_>) -> PyResult<Option<Vec<u8>>> {
+        let state = self.lock(py)?;
+        Ok(match &state.phase {
+            Phase::Reading(results) => results.receipt(),
+            _ => state.receipt.clone(),
         })
     }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use arrow::datatypes::SchemaRef;
 use dray_client::{Estimate as ClientEstimate, PathKind, PriceSet, Stats};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyList};
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList};
 
 use crate::capsule::{Batch, Table, schema_capsule, stream_capsule};
 use crate::monitor::{Estimate, Progress};
@@ -45,6 +45,11 @@ impl Result {
     #[getter]
     fn progress(&self) -> Progress {
         Progress(self.reader.monitor.progress())
+    }
+
+    #[getter]
+    fn receipt<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        Ok(self.reader.receipt(py)?.map(|receipt| PyBytes::new(py, &receipt)))
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {

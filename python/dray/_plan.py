@@ -1,0 +1,206 @@
+"""Plans of partitions: a query as parts that other processes read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from . import _dray
+from ._optional import import_optional
+from ._options import NonFinite, Strings
+
+if TYPE_CHECKING:
+    from pyarrow import Schema  # type: ignore[import-untyped,unused-ignore]
+
+__all__ = ["Plan", "Proof"]
+
+
+class Proof(NamedTuple):
+    """That a plan was read whole, each part once."""
+
+    #: The rows of all parts.
+    rows: int
+    #: A digest of all values. It is the same however the query is divided.
+    digest: int
+    #: The number of parts.
+    parts: int
+
+
+class Plan:
+    """A query as parts. :meth:`Connection.partitions` makes it.
+
+    It holds a snapshot of the database. :meth:`verify`, :meth:`release`, the end of a ``with``
+    block and the end of the lease give it up; parts that nobody has begun to read are errors then.
+    """
+
+    def __init__(self, native: _dray.Plan) -> None:
+        self._native = native
+        self._partitions = native.partitions
+
+    @property
+    def partitions(self) -> list[bytes]:
+        """The parts, for :func:`dray.read_partition` in any process on any host.
+
+        They have no password unless ``include_password`` was set. A part is as powerful as a
+        program that runs the query: read only parts from people whose programs you would run.
+        """
+        return list(self._partitions)
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return self._native.columns
+
+    @property
+    def schema(self) -> Schema:
+        """The schema of each part as a :class:`pyarrow.Schema`."""
+        return import_optional("pyarrow").schema(self._native)
+
+    @property
+    def estimates(self) -> list[_dray.Estimate]:
+        """The rows and bytes that the server's planner expects of each part."""
+        return self._native.estimates
+
+    @property
+    def reason(self) -> str | None:
+        """Why there is only one part; None if there are several."""
+        return self._native.reason
+
+    @property
+    def released(self) -> bool:
+        """Whether this process has given the snapshot up."""
+        return self._native.released
+
+    def verify(self, receipts: Iterable[bytes]) -> Proof:
+        """Check that the receipts prove the query read whole, and release the plan.
+
+        Parameters
+        ----------
+        receipts : iterable of bytes
+            :attr:`Result.receipt` of each part, in any order. The same receipt may come twice.
+
+        Returns
+        -------
+        Proof
+            The rows of all parts, and their digest.
+
+        Raises
+        ------
+        ExecutionError
+            Parts have no receipt, or a part was read twice. The message says which, and whether
+            both readings had the same rows.
+        UsageError
+            A receipt is damaged or of another plan.
+        """
+        return Proof(*self._native.verify(list(receipts)))
+
+    def release(self) -> None:
+        """Give the snapshot up. Parts that are being read can be read to their ends."""
+        self._native.release()
+
+    def __len__(self) -> int:
+        return len(self._partitions)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._partitions)
+
+    def __enter__(self) -> Plan:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.release()
+
+    def __arrow_c_schema__(self) -> object:
+        """The schema, for consumers of Arrow's PyCapsule interface."""
+        return self._native.__arrow_c_schema__()
+
+    def __repr__(self) -> str:
+        state = "released" if self.released else "held"
+        return f"<dray.Plan of {len(self)} parts: {state}>"
+
+
+class Planning:
+    """What connections have for plans."""
+
+    _native: _dray.Connection
+
+    def partitions(
+        self,
+        sql: str,
+        params: Sequence[Any] | None = None,
+        *,
+        at_most: int | None = None,
+        lease: float = 600.0,
+        include_password: bool = False,
+        strings: Strings = "utf8",
+        numeric: str = "text",
+        nonfinite: NonFinite = "error",
+    ) -> Plan:
+        """Divide a query into parts that other processes read, on any host, under one snapshot.
+
+        PostgreSQL only. The parts are ranges of the query's table. A query that can't be divided,
+        such as a join, becomes one part; :attr:`Plan.reason` says why. The snapshot is held over
+        another connection, so this one stays free.
+
+        Parts see what is committed now. While the plan lasts, their tables can't be truncated,
+        rewritten or dropped, and rows that are deleted meanwhile keep their space: end the plan
+        when it is read.
+
+        Parameters
+        ----------
+        sql : str
+            One query.
+        params : sequence, optional
+            The values of ``$1, $2 …``, as for :meth:`Connection.query`.
+        at_most : int, optional
+            The maximum number of parts, up to 65,536; by default one for each 64 MiB of the table.
+            Small tables have fewer.
+        lease : float
+            Seconds until parts can no longer be read, at most a day. The server keeps the time,
+            and frees the snapshot at its end even if this process hangs.
+        include_password : bool
+            Whether the parts contain this connection's password, for readers whose environment
+            has none. Whoever sees such a part sees the password.
+        strings, numeric, nonfinite
+            As for :meth:`Connection.query`. The last two also apply to the readers.
+
+        Returns
+        -------
+        Plan
+            Its parts are bytes, to be read with :func:`dray.read_partition`.
+
+        Raises
+        ------
+        QueryError
+            The query does not parse or plan.
+        UsageError
+            The statement is not a query, or this session has a transaction, temporary tables or
+            settings that other sessions don't see.
+
+        Examples
+        --------
+        >>> with connection.partitions("SELECT * FROM orders", at_most=8) as plan:
+        ...     with multiprocessing.Pool() as pool:
+        ...         receipts = pool.map(work, plan.partitions)
+        ...     print(plan.verify(receipts).rows, "rows")
+
+        where ``work`` reads a part and returns ``result.receipt``.
+        """
+        native = _dray.plan(
+            self._native,
+            sql,
+            params,
+            at_most,
+            lease,
+            include_password,
+            strings,
+            numeric,
+            nonfinite,
+        )
+        return Plan(native)
