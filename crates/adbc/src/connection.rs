@@ -19,9 +19,10 @@ use crate::error::{
 use crate::info;
 use crate::objects::{self, Filter, TABLE_TYPES};
 use crate::options::{QuerySettings, boolean, boolean_text, not_found, number, text, unknown};
+use crate::partitions;
 use crate::session::Session;
 use crate::statement::DrayStatement;
-use crate::table::hand_over_schema;
+use crate::table::{hand_over_result, hand_over_schema};
 
 type Reader = Box<dyn RecordBatchReader + Send + 'static>;
 
@@ -180,8 +181,12 @@ impl Connection for DrayConnection {
         guarded(|| self.session.end(Transaction::Rollback))
     }
 
-    fn read_partition(&self, _partition: impl AsRef<[u8]>) -> Result<Reader> {
-        Err(not_implemented("results in partitions are not implemented"))
+    fn read_partition(&self, partition: impl AsRef<[u8]>) -> Result<Reader> {
+        guarded(|| {
+            let options = self.settings.options();
+            let result = partitions::read(self.session.clone(), partition.as_ref(), &options)?;
+            Ok(hand_over_result(result))
+        })
     }
 }
 

@@ -35,6 +35,7 @@ mod info;
 mod objects;
 mod options;
 mod parameters;
+mod partitions;
 mod result;
 mod session;
 mod statement;

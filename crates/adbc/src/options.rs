@@ -3,12 +3,14 @@
 
 use std::fmt::Display;
 use std::str::FromStr;
+use std::time::Duration;
 
 use adbc_core::constants::{ADBC_OPTION_VALUE_DISABLED, ADBC_OPTION_VALUE_ENABLED};
 use adbc_core::error::{Error, Result, Status};
 use adbc_core::options::OptionValue;
 use dray_client::{
-    Checksums, ConnectOptions, Limits, QueryOptions, Secret, StringLayout, timeout_from_seconds,
+    Checksums, ConnectOptions, Limits, PlanOptions, QueryOptions, Secret, StringLayout,
+    timeout_from_seconds,
 };
 
 use crate::error::{failed, invalid_argument, not_implemented};
@@ -69,6 +71,11 @@ fn parsed<T: FromStr<Err: Display>>(key: &str, value: &str) -> Result<T> {
     value.parse().map_err(|error| invalid_argument(format!("{key}: {error}")))
 }
 
+fn seconds(key: &str, value: &str) -> Result<Duration> {
+    let seconds = value.parse().ok().and_then(|value| timeout_from_seconds(value).ok());
+    seconds.ok_or_else(|| invalid_argument(format!("{key} is {value:?}, expected seconds above 0")))
+}
+
 /// How statements run. Databases hand them on to connections, and connections to statements.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct QuerySettings {
@@ -76,6 +83,7 @@ pub(crate) struct QuerySettings {
     chunk_bytes_max: Option<u64>,
     decoded_bytes_max: Option<u64>,
     row_bytes_max: Option<u64>,
+    plan: PlanOptions,
 }
 
 impl QuerySettings {
@@ -99,6 +107,9 @@ impl QuerySettings {
             "dray.nonfinite" => options.postgres.nonfinite = parsed(key, value)?,
             "dray.partitions" => options.postgres.partitions = parsed(key, value)?,
             "dray.ordered" => options.postgres.ordered = boolean(key, value)?,
+            "dray.at_most" => self.plan.at_most = Some(parsed(key, value)?),
+            "dray.lease" => self.plan.lease = seconds(key, value)?,
+            "dray.include_password" => self.plan.include_password = boolean(key, value)?,
             _ => return Ok(false),
         }
         Ok(true)
@@ -122,8 +133,16 @@ impl QuerySettings {
             "dray.nonfinite" => postgres.nonfinite.to_string(),
             "dray.partitions" => postgres.partitions.to_string(),
             "dray.ordered" => boolean_text(postgres.ordered),
+            "dray.at_most" => self.plan.at_most?.to_string(),
+            "dray.lease" => self.plan.lease.as_secs_f64().to_string(),
+            "dray.include_password" => boolean_text(self.plan.include_password),
             _ => return None,
         })
+    }
+
+    /// How statements are divided into parts.
+    pub(crate) fn plan(&self) -> &PlanOptions {
+        &self.plan
     }
 
     /// The options for the client. Raising one limit also raises those that must be at least as

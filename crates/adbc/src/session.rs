@@ -4,8 +4,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use adbc_core::error::{Result, Status};
 use dray_client::{
-    Connection, ConnectionSlot, Isolation, Lease, LeaseError, QueryOptions, Results, SourceKind,
-    Transaction,
+    Connection, ConnectionSlot, Isolation, Lease, LeaseError, Plan, QueryOptions, Results,
+    SourceKind, Transaction,
 };
 
 use crate::cancel::{Cancel, Running};
@@ -24,6 +24,8 @@ pub(crate) struct Session {
     mode: Mutex<Mode>,
     /// Cancels what runs.
     current: Mutex<Cancel>,
+    /// Plans whose parts others read.
+    plans: Mutex<Vec<Plan>>,
 }
 
 /// How transactions begin and end.
@@ -49,12 +51,22 @@ impl Session {
                 read_only: kind == SourceKind::Dray,
             }),
             current: Mutex::default(),
+            plans: Mutex::default(),
         }
     }
 
     /// Closes the connection. One that a result has closes when the result ends.
     pub(crate) fn close(&self) {
         self.slot.close();
+        let plans = std::mem::take(&mut *lock(&self.plans));
+        drop(plans);
+    }
+
+    /// Keeps a plan's snapshot until its lease is over or the connection closes.
+    pub(crate) fn hold(&self, plan: Plan) {
+        let mut plans = lock(&self.plans);
+        plans.retain(|plan| !plan.is_over());
+        plans.push(plan);
     }
 
     pub(crate) fn mode(&self) -> Mode {
@@ -187,7 +199,7 @@ impl Session {
         }
     }
 
-    fn lease(&self, running: &Running) -> Result<Lease> {
+    pub(crate) fn lease(&self, running: &Running) -> Result<Lease> {
         let mut lease = self.slot.lease().map_err(|error| match error {
             LeaseError::Leased => invalid_state(
                 "the connection is busy with another result (read that result to its end, release \
@@ -203,7 +215,7 @@ impl Session {
     }
 }
 
-fn connection(lease: &mut Lease) -> &mut Connection {
+pub(crate) fn connection(lease: &mut Lease) -> &mut Connection {
     std::borrow::BorrowMut::borrow_mut(lease)
 }
 

@@ -14,6 +14,7 @@ use crate::cancel::{Cancel, Running};
 use crate::error::{guarded, invalid_state, not_implemented};
 use crate::options::{QuerySettings, boolean, not_found, number, text, unknown};
 use crate::parameters::{self, ParameterRows};
+use crate::partitions;
 use crate::result::{NextRuns, ResultHandle, ResultReader};
 use crate::session::Session;
 use crate::table::{hand_over_result, hand_over_schema};
@@ -124,7 +125,13 @@ impl Statement for DrayStatement {
     }
 
     fn execute_partitions(&mut self) -> Result<PartitionedResult> {
-        Err(not_implemented("results in partitions are not implemented; execute the statement"))
+        guarded(|| {
+            self.invalidate();
+            let sql = self.sql()?.to_owned();
+            let running = self.cancel.begin();
+            let (query, plan) = (self.settings.options(), self.settings.plan());
+            partitions::plan(&self.session, &sql, self.bound.take(), query, plan, &running)
+        })
     }
 
     fn get_parameter_schema(&self) -> Result<Schema> {
@@ -165,7 +172,7 @@ impl Optionable for DrayStatement {
                 true if key == BIND_BY_NAME => Err(not_implemented(
                     "parameters have no names: they are $1, $2, … in the order of the columns",
                 )),
-                true => Err(not_implemented("results in partitions are not implemented")),
+                true => Err(not_implemented("all parts of a plan are known at once")),
             };
         }
         match self.settings.set(key, &value)? {

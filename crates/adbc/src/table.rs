@@ -1,6 +1,6 @@
 //! The table of C functions that a driver manager asks for.
 //!
-//! `adbc_ffi` makes the table from the traits of `adbc_core`. Three of its functions are replaced,
+//! `adbc_ffi` makes the table from the traits of `adbc_core`. Five of its functions are replaced,
 //! and one is added, for what arrow-rs's export of streams and schemas lacks: an SQLSTATE when a
 //! result fails in mid-stream, the flag of maps with sorted keys, and no panic at a byte 0. The
 //! replacements call the originals, whose traits leave the result behind in this thread
@@ -16,7 +16,8 @@ use adbc_core::constants::ADBC_STATUS_OK;
 use adbc_core::error::{AdbcStatusCode, Error, Status};
 use adbc_core::options::AdbcVersion;
 use adbc_ffi::{
-    FFI_AdbcConnection, FFI_AdbcDriver, FFI_AdbcError, FFI_AdbcStatement, FFIDriver, export_error,
+    FFI_AdbcConnection, FFI_AdbcDriver, FFI_AdbcError, FFI_AdbcPartitions, FFI_AdbcStatement,
+    FFIDriver, export_error,
 };
 use arrow::array::{RecordBatch, RecordBatchIterator};
 use arrow::datatypes::{Schema, SchemaRef};
@@ -71,6 +72,8 @@ pub unsafe extern "C" fn AdbcDriverDrayInit(
                 StatementExecuteQuery: Some(execute_query),
                 StatementExecuteSchema: Some(execute_schema),
                 ConnectionGetTableSchema: Some(get_table_schema),
+                ConnectionReadPartition: Some(read_partition),
+                StatementExecutePartitions: Some(execute_partitions),
                 ErrorFromArrayStream: Some(stream::error_from_stream),
                 ..DrayDriver::ffi_driver()
             };
@@ -170,6 +173,54 @@ unsafe extern "C" fn get_table_schema(
     let status = unsafe { original(connection, catalog, db_schema, table_name, out, error) };
     // SAFETY: the original has succeeded if it says so, and has written a schema at `out`.
     unsafe { replace_schema(status, out, error) }
+}
+
+/// `AdbcStatementExecutePartitions`.
+///
+/// # Safety
+/// As ADBC demands of managers: `statement` is one of this driver, `schema` and `partitions` point
+/// to memory for them, `rows_affected` is null or points to memory for a number, `error` is null or
+/// points to an error.
+unsafe extern "C" fn execute_partitions(
+    statement: *mut FFI_AdbcStatement,
+    schema: *mut FFI_ArrowSchema,
+    partitions: *mut FFI_AdbcPartitions,
+    rows_affected: *mut i64,
+    error: *mut FFI_AdbcError,
+) -> AdbcStatusCode {
+    let Some(original) = ORIGINAL.StatementExecutePartitions else { return missing() };
+    SCHEMA.set(None);
+    // SAFETY: the caller's promises are those that the original asks for.
+    let status = unsafe { original(statement, schema, partitions, rows_affected, error) };
+    // SAFETY: the original has succeeded if it says so, and has written a schema.
+    unsafe { replace_schema(status, schema, error) }
+}
+
+/// `AdbcConnectionReadPartition`.
+///
+/// # Safety
+/// As ADBC demands of managers: `connection` is one of this driver, `bytes` points to as many bytes
+/// as `length` says, `out` to memory for a stream, `error` is null or points to an error.
+unsafe extern "C" fn read_partition(
+    connection: *mut FFI_AdbcConnection,
+    bytes: *const u8,
+    length: usize,
+    out: *mut FFI_ArrowArrayStream,
+    error: *mut FFI_AdbcError,
+) -> AdbcStatusCode {
+    let Some(original) = ORIGINAL.ConnectionReadPartition else { return missing() };
+    RESULT.set(None);
+    // SAFETY: the caller's promises are those that the original asks for.
+    let status = unsafe { original(connection, bytes, length, out, error) };
+    if let (ADBC_STATUS_OK, Some(result)) = (status, RESULT.take()) {
+        // SAFETY: the original has written its empty stream at `out`, maybe unaligned, which is
+        // replaced and dropped.
+        unsafe {
+            drop(out.read_unaligned());
+            out.write_unaligned(stream::export(result));
+        }
+    }
+    status
 }
 
 /// Replaces a schema that an original has written by the one that was handed over.
