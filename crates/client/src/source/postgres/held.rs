@@ -151,14 +151,21 @@ fn explain_with(
     check: SocketCheck<'_>,
 ) -> Result<Vec<Vec<Option<String>>>> {
     let oids: BTreeSet<u32> = parameters.iter().map(|parameter| parameter.oid).collect();
-    let named = oids.iter().map(|oid| format!("pg_catalog.format_type({oid}, NULL)"));
+    // The types are the server's own: a name without its schema could be another's.
+    let named = oids.iter().map(|oid| {
+        format!(
+            "(SELECT pg_catalog.quote_ident(t.typname) FROM pg_catalog.pg_type t \
+             WHERE t.oid OPERATOR(pg_catalog.=) '{oid}'::pg_catalog.oid)"
+        )
+    });
     let names = session.ask(&format!("SELECT {}", named.collect::<Vec<_>>().join(", ")), check)?;
-    let names = names.into_iter().flatten().flatten().collect::<Vec<_>>();
-    let name = |oid: u32| match oids.iter().position(|known| *known == oid) {
-        Some(at) if oid != 0 => names.get(at).map_or("unknown", String::as_str),
-        _ => "unknown",
-    };
-    let types = parameters.iter().map(|parameter| name(parameter.oid)).collect::<Vec<_>>();
+    let names = names.into_iter().flatten().collect::<Vec<_>>();
+    let types = parameters.iter().map(|parameter| {
+        let at = oids.iter().position(|known| *known == parameter.oid);
+        let name = at.and_then(|at| names.get(at)?.as_deref()).unwrap_or("unknown");
+        format!("pg_catalog.{name}")
+    });
+    let types = types.collect::<Vec<_>>();
     // E'…' has escapes in every session.
     let values = parameters.iter().map(|parameter| match &parameter.text {
         None => "NULL".to_owned(),
