@@ -5,6 +5,7 @@ mod block;
 mod block_keys;
 mod budget;
 mod gather;
+mod moves;
 mod page_cache;
 mod rows;
 
