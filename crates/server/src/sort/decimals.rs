@@ -3,6 +3,8 @@
 //! The engine reads each decimal as an integer of 128 bits, though most files have 32 or 64 of
 //! them. Fewer bytes take less memory, and less time to read, to sort and to write.
 
+mod integers;
+
 use std::sync::Arc;
 
 use arrow::array::cast::AsArray;
@@ -13,6 +15,7 @@ use arrow::datatypes::{
 use arrow::error::ArrowError;
 use datafusion::common::{Result, Statistics};
 use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::parquet::CachedParquetFileReaderFactory;
 use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
 use datafusion::datasource::physical_plan::{
     FileGroup, FileScanConfig, FileScanConfigBuilder, FileSource, ParquetSource,
@@ -21,6 +24,7 @@ use datafusion::datasource::source::DataSourceExec;
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::object_store::ObjectMeta;
+use datafusion::object_store::path::Path;
 use datafusion::parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use datafusion::parquet::arrow::parquet_to_arrow_schema;
 use datafusion::parquet::basic::Type as Stored;
@@ -30,6 +34,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::union::UnionExec;
 
+use self::integers::{KnownMetadata, SwapBytesExec, can_be_integers, with_integers};
 use crate::catalog::RowCountExec;
 
 /// The most digits of decimals in 4 and in 8 bytes.
@@ -42,7 +47,7 @@ type Plan = Arc<dyn ExecutionPlan>;
 /// such decimals, or if the plan does more than reading Parquet files.
 pub(super) async fn narrow(plan: &Plan, runtime: &RuntimeEnv) -> Result<Option<Plan>> {
     let Some(scans) = scans(plan) else { return Ok(None) };
-    let mut files = Vec::new();
+    let mut files: Vec<File> = Vec::new();
     for (config, _) in &scans {
         files.extend(files_of(config, runtime).await?);
     }
@@ -51,8 +56,47 @@ pub(super) async fn narrow(plan: &Plan, runtime: &RuntimeEnv) -> Result<Option<P
     if narrowed == schema {
         return Ok(None);
     }
-    let narrow = narrow_plan(plan, &narrowed, &files)?;
-    Ok(narrow.filter(|plan| plan.schema().fields() == narrowed.fields()))
+    let swapped = read_as_integers(&mut files, &schema, &narrowed);
+    let narrow = narrow_plan(plan, &narrowed, &files, runtime)?;
+    let narrow = narrow.filter(|plan| plan.schema().fields() == narrowed.fields());
+    Ok(match narrow {
+        Some(plan) if !swapped.is_empty() => {
+            Some(Arc::new(SwapBytesExec::new(plan, swapped.into())))
+        }
+        narrow => narrow,
+    })
+}
+
+/// Makes the files read decimals in byte arrays as integers, where all of them can. Returns these
+/// columns, whose bytes are to be swapped.
+fn read_as_integers(files: &mut [File], schema: &Schema, narrowed: &Schema) -> Vec<usize> {
+    let columns = schema.fields().iter().zip(narrowed.fields()).enumerate();
+    let can_be = |file: &File, before: &Field, after: &Field| {
+        let leaf = file.leaf(before.name(), before.data_type())?;
+        let bytes = after.data_type().primitive_width()?;
+        can_be_integers(&file.metadata, leaf, bytes).then_some(leaf)
+    };
+    let (mut swapped, mut leaves) = (Vec::new(), vec![Vec::new(); files.len()]);
+    for (number, (before, after)) in columns {
+        if before == after {
+            continue;
+        }
+        let found: Option<Vec<usize>> =
+            files.iter().map(|file| can_be(file, before, after)).collect();
+        if let Some(found) = found {
+            swapped.push(number);
+            leaves.iter_mut().zip(found).for_each(|(leaves, leaf)| leaves.push(leaf));
+        }
+    }
+    let of_file = |(file, leaves): (&File, &Vec<usize>)| with_integers(&file.metadata, leaves);
+    match files.iter().zip(&leaves).map(of_file).collect::<Result<Vec<_>, _>>() {
+        Ok(all) => {
+            files.iter_mut().zip(all).for_each(|(file, own)| file.metadata = Arc::new(own));
+            swapped
+        }
+        // The library can't describe a file so, and reads it as it is.
+        Err(_) => Vec::new(),
+    }
 }
 
 /// The scans of Parquet files that make up a plan; None if it does anything else.
@@ -76,13 +120,25 @@ fn scan(plan: &Plan) -> Option<(&FileScanConfig, &ParquetSource)> {
 
 /// The plan over scans whose columns have the types of `schema`. None if the library doesn't read a
 /// file so.
-fn narrow_plan(plan: &Plan, schema: &Schema, files: &[File]) -> Result<Option<Plan>> {
+fn narrow_plan(
+    plan: &Plan,
+    schema: &Schema,
+    files: &[File],
+    runtime: &RuntimeEnv,
+) -> Result<Option<Plan>> {
     if let Some((config, source)) = scan(plan) {
-        return Ok(narrow_scan(config, source, schema, files));
+        let readers = KnownMetadata {
+            files: CachedParquetFileReaderFactory::new(
+                runtime.object_store(&config.object_store_url)?,
+                runtime.cache_manager.get_file_metadata_cache(),
+            ),
+            metadata: files.iter().map(File::known).collect(),
+        };
+        return Ok(narrow_scan(config, source, schema, files, readers));
     }
     let mut children = Vec::new();
     for child in plan.children() {
-        match narrow_plan(child, schema, files)? {
+        match narrow_plan(child, schema, files, runtime)? {
             Some(child) => children.push(child),
             None => return Ok(None),
         }
@@ -118,16 +174,24 @@ async fn files_of(config: &FileScanConfig, runtime: &RuntimeEnv) -> Result<Vec<F
 }
 
 impl File {
+    fn known(&self) -> (Path, Arc<ParquetMetaData>) {
+        (self.object.location.clone(), self.metadata.clone())
+    }
+
     /// The column of this name as it is stored, if its values have this type.
     fn stored(&self, name: &str, data_type: &DataType) -> Option<ColumnDescPtr> {
+        let leaf = self.leaf(name, data_type)?;
+        Some(self.metadata.file_metadata().schema_descr().column(leaf))
+    }
+
+    fn leaf(&self, name: &str, data_type: &DataType) -> Option<usize> {
         let number = self.schema.index_of(name).ok()?;
         if self.schema.field(number).data_type() != data_type {
             return None;
         }
         let columns = self.metadata.file_metadata().schema_descr();
         let mut leaves = 0..columns.num_columns();
-        let leaf = leaves.find(|leaf| columns.get_column_root_idx(*leaf) == number)?;
-        Some(columns.column(leaf))
+        leaves.find(|leaf| columns.get_column_root_idx(*leaf) == number)
     }
 }
 
@@ -170,6 +234,7 @@ fn narrow_scan(
     source: &ParquetSource,
     schema: &Schema,
     files: &[File],
+    readers: KnownMetadata,
 ) -> Option<Plan> {
     let type_of =
         |field: &Field| Some(schema.field_with_name(field.name()).ok()?.data_type().clone());
@@ -193,11 +258,9 @@ fn narrow_scan(
         .with_table_partition_cols(before.table_partition_cols().clone())
         .build();
     let statistics = Statistics::new_unknown(table.table_schema());
-    let mut narrow = ParquetSource::new(table)
-        .with_table_parquet_options(source.table_parquet_options().clone());
-    if let Some(factory) = source.parquet_file_reader_factory() {
-        narrow = narrow.with_parquet_file_reader_factory(factory.clone());
-    }
+    let narrow = ParquetSource::new(table)
+        .with_table_parquet_options(source.table_parquet_options().clone())
+        .with_parquet_file_reader_factory(Arc::new(readers));
     let config = FileScanConfigBuilder::from(config.clone())
         .with_source(Arc::new(narrow))
         .with_file_groups(groups)
