@@ -166,10 +166,17 @@ impl<T: Number> Dictionary<T> {
 
     /// Whether a dictionary probably makes `rows` values smaller, of which these are some.
     pub(super) fn pays(&mut self, sample: &[T], rows: usize, indexes: &mut Vec<u32>) -> bool {
-        if !self.indexes(sample, indexes) {
-            return false;
-        }
-        let entries = expected_distinct(self.values.len(), sample.len(), rows);
+        self.indexes(sample, indexes) && self.makes_smaller(sample.len(), rows)
+    }
+
+    /// Whether it does still, after the first `seen` values: in sorted rows the first ones may be
+    /// less varied than the others. Only hashing takes enough time to ask.
+    pub(super) fn still_pays(&self, seen: usize, rows: usize) -> bool {
+        matches!(self.place, Place::Direct { .. }) || self.makes_smaller(seen, rows)
+    }
+
+    fn makes_smaller(&self, seen: usize, rows: usize) -> bool {
+        let entries = expected_distinct(self.values.len(), seen, rows);
         let dictionary_bytes = entries * size_of::<T>() as f64;
         let index_bytes = rows as f64 * f64::from(index_bits(entries as usize)) / 8.0;
         let part_max = match self.place {
@@ -297,6 +304,21 @@ mod tests {
         // 4096 of 10000 values.
         let expected = expected_distinct(3361, 4096, 120_000);
         assert!((9_000.0..11_000.0).contains(&expected), "{expected}");
+    }
+
+    #[test]
+    fn hashed_values_that_become_varied_no_longer_pay() {
+        let mut dictionary = Dictionary::<i32>::new();
+        let few: Vec<i32> = (0..20_000).map(|at| at % 500).collect();
+        assert!(dictionary.pays(&few[..4096], 120_000, &mut Vec::new()));
+        indexes(&mut dictionary, &few).unwrap();
+        assert!(dictionary.still_pays(20_000, 120_000));
+        // A large range, but still few values.
+        indexes(&mut dictionary, &[i32::MAX]).unwrap();
+        assert!(dictionary.still_pays(20_001, 120_000));
+        let varied: Vec<i32> = (0..20_000_i32).map(|at| at.wrapping_mul(0x1E37_79B1)).collect();
+        indexes(&mut dictionary, &varied).unwrap();
+        assert!(!dictionary.still_pays(40_001, 120_000));
     }
 
     #[test]

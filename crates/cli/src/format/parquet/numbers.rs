@@ -144,8 +144,10 @@ impl<T: Number> NumberChunk<T> {
             let sample = &self.values[..self.values.len().min(SAMPLE)];
             self.is_indexed = self.dictionary.pays(sample, self.rows_max, &mut scratch.indexes);
         }
-        self.is_indexed =
-            self.is_indexed && self.dictionary.indexes(&self.values, &mut scratch.indexes);
+        let is_first = self.pages.values() == 0;
+        self.is_indexed = self.is_indexed
+            && (is_first || self.dictionary.still_pays(self.pages.values(), self.rows_max))
+            && self.dictionary.indexes(&self.values, &mut scratch.indexes);
         if !self.is_indexed {
             self.end_dictionary(&mut scratch.compressor)?;
         }

@@ -109,6 +109,11 @@ impl<T: Number> Pages<T> {
         self.data.bytes_written() + self.dictionary.len()
     }
 
+    /// The number of values that are not NULL.
+    pub(super) fn values(&self) -> usize {
+        self.rows - self.nulls
+    }
+
     /// Whether a data page has this encoding.
     pub(super) fn have(&self, encoding: Encoding) -> bool {
         self.encodings.contains_key(&encoding)
