@@ -40,6 +40,7 @@ mod listing;
 mod load;
 mod naming;
 mod parquet;
+mod parquet_types;
 mod pool;
 mod row_count;
 mod rows;

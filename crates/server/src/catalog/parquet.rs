@@ -14,8 +14,8 @@ use datafusion::parquet::basic::Type as PhysicalType;
 use datafusion::parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 
 use super::served::{OversizedColumn, ServedFile};
-use super::store;
 use super::tables::Columns;
+use super::{parquet_types, store};
 
 /// Rows of the engine's batches.
 const BATCH_ROWS: u64 = 8192;
@@ -37,6 +37,7 @@ pub(super) async fn infer(
     let rows = check(&metadata, file.bytes()).map_err(DataFusionError::Execution)?;
     let format = ParquetFormat::default().with_options(state.default_table_options().parquet);
     let schema = format.infer_schema(state as &dyn Session, &store, &[object]).await?;
+    parquet_types::check(&metadata, &schema).map_err(DataFusionError::Execution)?;
     let oversized =
         metadata.row_groups().iter().flat_map(|group| oversized(group, &schema, batch_bytes_max));
     file.set_oversized(oversized.collect());

@@ -5,16 +5,21 @@ use std::io::Read;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    ArrayRef, Int64Array, LargeStringArray, ListArray, RecordBatch, StringArray,
+    ArrayRef, BooleanArray, Decimal128Array, Int64Array, LargeStringArray, ListArray, RecordBatch,
+    StringArray,
 };
 use datafusion::arrow::buffer::OffsetBuffer;
-use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::arrow::ipc;
 use datafusion::arrow::ipc::CompressionType;
 use datafusion::arrow::ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
-use datafusion::parquet::arrow::ArrowWriter;
+use datafusion::parquet::arrow::arrow_writer::ArrowWriterOptions;
+use datafusion::parquet::arrow::{ARROW_SCHEMA_META_KEY, ArrowWriter, encode_arrow_schema};
 use datafusion::parquet::basic::{BrotliLevel, Compression};
+use datafusion::parquet::file::metadata::KeyValue;
 use datafusion::parquet::file::properties::WriterProperties;
+use datafusion::parquet::schema::parser::parse_message_type;
+use datafusion::parquet::schema::types::SchemaDescriptor;
 use datafusion::prelude::SessionContext;
 use dray_server::catalog::{self, CatalogOptions};
 use tempfile::TempDir;
@@ -126,6 +131,64 @@ async fn parquet_pages_with_other_rows_than_their_footers_are_an_error() {
     let bad = replace(&file, &count(ROWS as u64, &[0x16]), &count(ROWS as u64 + 1, &[0x16]));
     let error = open("bad.parquet", &bad).await.err().unwrap();
     assert!(error.contains("has 1234 rows, and its column 'id' has 1235 values"), "{error}");
+}
+
+/// A file with a column that is stored as `stored` says, and whose Arrow schema says `claimed`.
+fn parquet_as(array: ArrayRef, stored: &str, claimed: DataType) -> Vec<u8> {
+    let batch = RecordBatch::try_from_iter_with_nullable([("c", array, true)]).unwrap();
+    let message = parse_message_type(&format!("message m {{ optional {stored}; }}")).unwrap();
+    let schema = encode_arrow_schema(&Schema::new(vec![Field::new("c", claimed, true)]));
+    let schema = KeyValue::new(ARROW_SCHEMA_META_KEY.to_owned(), schema);
+    let options = ArrowWriterOptions::new()
+        .with_parquet_schema(SchemaDescriptor::new(Arc::new(message)))
+        .with_skip_arrow_metadata(true)
+        .with_properties(
+            WriterProperties::builder().set_key_value_metadata(Some(vec![schema])).build(),
+        );
+    let mut writer =
+        ArrowWriter::try_new_with_options(Vec::new(), batch.schema(), options).unwrap();
+    writer.write(&batch).unwrap();
+    writer.into_inner().unwrap()
+}
+
+/// The library panics over the first ones, and would read the last one as other numbers.
+#[tokio::test]
+async fn parquet_columns_that_are_not_what_their_arrow_schema_says_are_refused() {
+    let decimals = |precision, scale| -> ArrayRef {
+        let values = Decimal128Array::from(vec![Some(125), None, Some(-350)]);
+        Arc::new(values.with_precision_and_scale(precision, scale).unwrap())
+    };
+    let dictionary = |values| DataType::Dictionary(Box::new(DataType::Int8), Box::new(values));
+    let bits: ArrayRef = Arc::new(BooleanArray::from(vec![Some(true), None]));
+    let digits_12 = "fixed_len_byte_array(6) c (DECIMAL(12,2))";
+    let digits_7 = "fixed_len_byte_array(4) c (DECIMAL(7,2))";
+    let refused = [
+        (decimals(12, 2), "int64 c (DECIMAL(12,2))", DataType::Decimal32(7, 2)),
+        (decimals(9, 2), "int64 c (DECIMAL(9,2))", DataType::Decimal32(9, 2)),
+        (decimals(12, 2), digits_12, DataType::Decimal32(7, 2)),
+        (bits, "boolean c", dictionary(DataType::Boolean)),
+        (decimals(7, 2), digits_7, dictionary(DataType::Decimal32(7, 3))),
+        (decimals(7, 2), digits_7, DataType::Decimal32(7, 3)),
+    ];
+    for (array, stored, claimed) in refused {
+        let file = parquet_as(array, stored, claimed.clone());
+        let error = open("bad.parquet", &file).await.err();
+        let expected = format!(", which is no {claimed}, as its Arrow schema says");
+        assert!(
+            error.as_ref().is_some_and(|error| error.contains(&expected)),
+            "{stored}: {error:?}"
+        );
+    }
+    let read = [
+        (decimals(7, 2), digits_7, DataType::Decimal32(7, 2)),
+        (decimals(12, 2), digits_12, DataType::Decimal64(12, 2)),
+        (decimals(12, 2), digits_12, DataType::Decimal256(12, 2)),
+        (decimals(9, 2), "int32 c (DECIMAL(9,2))", dictionary(DataType::Decimal128(9, 2))),
+    ];
+    for (array, stored, claimed) in read {
+        let context = open("good.parquet", &parquet_as(array, stored, claimed)).await.unwrap();
+        assert_eq!(rows(&context, "SELECT c FROM t WHERE c < 2").await, Ok(2), "{stored}");
+    }
 }
 
 /// Both formats of Arrow files, with a schema of one column and a declared byte order.
