@@ -5,8 +5,10 @@ use arrow::compute::{concat_batches, take_record_batch};
 use arrow::datatypes::{Decimal128Type, Schema};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
+use parquet::basic::Encoding;
+use parquet::file::properties::{WriterProperties, WriterVersion};
 use parquet::schema::parser::parse_message_type;
-use parquet::schema::types::SchemaDescriptor;
+use parquet::schema::types::{ColumnPath, SchemaDescriptor};
 
 use super::*;
 
@@ -55,14 +57,20 @@ fn rows() -> RecordBatch {
 
 /// The rows as a file that stores them as [`COLUMNS`] say.
 fn write(path: &Path, batch: &RecordBatch) {
+    write_with(path, batch, WriterProperties::default());
+}
+
+fn write_with(path: &Path, batch: &RecordBatch, properties: WriterProperties) {
     let column = |(name, stored, digits, scale): &(&str, &str, u8, i8)| {
         format!("optional {stored} {name} (DECIMAL({digits},{scale}));")
     };
     let columns: String = COLUMNS.iter().map(column).collect();
     let message = format!("message m {{ {columns} optional int64 row; }}");
     let schema = SchemaDescriptor::new(Arc::new(parse_message_type(&message).unwrap()));
-    let options =
-        ArrowWriterOptions::new().with_parquet_schema(schema).with_skip_arrow_metadata(true);
+    let options = ArrowWriterOptions::new()
+        .with_parquet_schema(schema)
+        .with_skip_arrow_metadata(true)
+        .with_properties(properties);
     let file = File::create(path).unwrap();
     let mut writer = ArrowWriter::try_new_with_options(file, batch.schema(), options).unwrap();
     writer.write(batch).unwrap();
@@ -127,6 +135,36 @@ fn decimals_keep_their_order_and_type_however_they_are_stored() {
                 let more = [&["--by", &by, "--memory", memory], more].concat();
                 let found = sort(&folder, &["in.parquet"], output, &more);
                 assert_eq!(found, expected, "{more:?}");
+            }
+        }
+    }
+}
+
+/// Those in 4 and 8 bytes are read as integers where their pages allow it.
+#[test]
+fn decimals_in_fixed_bytes_may_have_any_encoding() {
+    let folder = tempfile::tempdir().unwrap();
+    let batch = rows();
+    for encoding in [Encoding::PLAIN, Encoding::BYTE_STREAM_SPLIT, Encoding::DELTA_BYTE_ARRAY] {
+        for version in [WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0] {
+            for has_dictionary in [false, true] {
+                let mut properties = WriterProperties::builder()
+                    .set_writer_version(version)
+                    .set_dictionary_enabled(has_dictionary)
+                    .set_dictionary_page_size_limit(20_000)
+                    .set_data_page_row_count_limit(3000)
+                    .set_max_row_group_row_count(Some(7000));
+                for column in ["e", "g"] {
+                    let column = ColumnPath::from(column);
+                    properties = properties.set_column_encoding(column, encoding);
+                }
+                write_with(&folder.path().join("in.parquet"), &batch, properties.build());
+                for column in [4, 6] {
+                    let more = ["--by", COLUMNS[column].0];
+                    let found = sort(&folder, &["in.parquet"], "out.parquet", &more);
+                    let expected = expected(&batch, column, false);
+                    assert_eq!(found, expected, "{encoding} {version:?} {has_dictionary}");
+                }
             }
         }
     }
