@@ -41,6 +41,8 @@ const VALUES_PER_THREAD: usize = 128 << 10;
 /// Batches wait until they have this many rows, or this part of a row group's bytes.
 const WAITING_ROWS: usize = 32 << 10;
 const WAITING_DIVISOR: usize = 16;
+/// Finding the distinct values of all columns may take this part of a row group's bytes.
+const SLOTS_DIVISOR: usize = 2;
 
 pub(super) struct ParquetSink<W: Write + Send> {
     file: SerializedFileWriter<BufWriter<W>>,
@@ -128,6 +130,8 @@ impl<W: Write + Send> ParquetSink<W> {
         let schema = self.file.schema_descr();
         let has_scratch = self.scratches.iter().all(Option::is_some);
         let mut columns = Vec::with_capacity(self.schema.fields().len());
+        let slot_bytes_max =
+            self.options.row_group_bytes / SLOTS_DIVISOR / self.schema.fields().len().max(1);
         for leaf in 0..schema.num_columns() {
             let number = schema.get_column_root_idx(leaf);
             // The other leaves of a column follow its first.
@@ -137,7 +141,9 @@ impl<W: Write + Send> ParquetSink<W> {
             };
             let rows_max = self.options.row_group_rows;
             columns.push(match has_scratch {
-                true => Column::new(field, schema.column(leaf), self.codec, rows_max),
+                true => {
+                    Column::new(field, schema.column(leaf), self.codec, rows_max, slot_bytes_max)
+                }
                 false => Column::other(field),
             });
         }

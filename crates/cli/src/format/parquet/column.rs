@@ -26,17 +26,21 @@ pub(super) enum Column {
 }
 
 impl Column {
-    /// A column of up to `rows_max` rows, whose first leaf is `leaf`.
+    /// A column of up to `rows_max` rows, whose first leaf is `leaf`. Finding its distinct values
+    /// may take `slot_bytes_max` bytes.
     pub(super) fn new(
         field: &FieldRef,
         leaf: ColumnDescPtr,
         codec: Compression,
         rows_max: usize,
+        slot_bytes_max: usize,
     ) -> Self {
         match leaf.physical_type() {
             stored if !is_number(field.data_type(), stored) => Self::other(field),
-            Type::INT32 => Self::Int32(Box::new(NumberChunk::new(leaf, codec, rows_max))),
-            _ => Self::Int64(Box::new(NumberChunk::new(leaf, codec, rows_max))),
+            Type::INT32 => {
+                Self::Int32(Box::new(NumberChunk::new(leaf, codec, rows_max, slot_bytes_max)))
+            }
+            _ => Self::Int64(Box::new(NumberChunk::new(leaf, codec, rows_max, slot_bytes_max))),
         }
     }
 

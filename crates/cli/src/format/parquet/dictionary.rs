@@ -23,6 +23,8 @@ pub(super) struct Dictionary<T> {
     values: Vec<T>,
     /// The index of a value plus 1, or 0.
     slots: Vec<u32>,
+    /// The most slots, at least [`SLOTS_MIN`].
+    slots_max: usize,
     place: Place,
 }
 
@@ -36,8 +38,19 @@ enum Place {
 }
 
 impl<T: Number> Dictionary<T> {
-    pub(super) fn new() -> Self {
-        Self { values: Vec::new(), slots: Vec::new(), place: Place::Direct { least: 0 } }
+    /// An empty dictionary, for which slots may take `slot_bytes_max` bytes.
+    pub(super) fn new(slot_bytes_max: usize) -> Self {
+        Self {
+            values: Vec::new(),
+            slots: Vec::new(),
+            slots_max: (slot_bytes_max / size_of::<u32>()).max(SLOTS_MIN),
+            place: Place::Direct { least: 0 },
+        }
+    }
+
+    /// The bytes of memory that it takes.
+    pub(super) fn bytes(&self) -> usize {
+        self.values.len() * size_of::<T>() + self.slots.capacity() * size_of::<u32>()
     }
 
     /// Removes all values.
@@ -61,7 +74,9 @@ impl<T: Number> Dictionary<T> {
     pub(super) fn indexes(&mut self, values: &[T], indexes: &mut Vec<u32>) -> bool {
         indexes.clear();
         indexes.reserve(values.len());
-        self.make_room(values);
+        if !self.make_room(values) {
+            return false;
+        }
         let index_of = match self.place {
             Place::Direct { .. } => Self::index_directly,
             Place::Hashed => Self::index_by_hash,
@@ -113,28 +128,41 @@ impl<T: Number> Dictionary<T> {
         if is_full(&self.values) {
             return None;
         }
-        self.values.push(value);
-        let number = self.values.len() as u32;
-        self.slots[slot] = number;
-        if self.values.len() * 2 > self.slots.len() {
-            self.hash(4 * self.slots.len());
+        let index = self.values.len();
+        if (index + 1) * 2 <= self.slots.len() {
+            self.slots[slot] = index as u32 + 1;
+            self.values.push(value);
+        } else {
+            let count = self.slots_for(index + 1)?;
+            self.values.push(value);
+            self.hash(count);
         }
-        Some(number - 1)
+        Some(index as u32)
     }
 
-    /// Makes slots for the values of a range, or goes over to hashing if it is large.
-    fn make_room(&mut self, values: &[T]) {
-        let Place::Direct { least } = self.place else { return };
+    /// The number of slots in which so many values are hashed: four for each, or two. `None` if it
+    /// is too large.
+    fn slots_for(&self, values: usize) -> Option<usize> {
+        let count = (4 * values).next_power_of_two().max(SLOTS_MIN);
+        [count, count / 2].into_iter().find(|count| *count <= self.slots_max)
+    }
+
+    /// Makes slots for the values of a range, or goes over to hashing if it is large. False if
+    /// there is no room for them.
+    fn make_room(&mut self, values: &[T]) -> bool {
+        let Place::Direct { least } = self.place else { return true };
         let range = values.iter().min().zip(values.iter().max());
-        let Some((from, to)) = range.map(|(from, to)| (from.number(), to.number())) else { return };
+        let Some((from, to)) = range.map(|(from, to)| (from.number(), to.number())) else {
+            return true;
+        };
         let last = least.wrapping_add(self.slots.len() as i64 - 1);
         let (from, to) = match self.slots.is_empty() {
             true => (from, to),
-            false if least <= from && to <= last => return,
+            false if least <= from && to <= last => return true,
             false => (from.min(least), to.max(last)),
         };
         match to.abs_diff(from) {
-            range if range < DIRECT_SLOTS_MAX => {
+            range if range < DIRECT_SLOTS_MAX.min(self.slots_max as u64) => {
                 let before = match self.slots.is_empty() {
                     true => 0,
                     false => least.abs_diff(from) as usize,
@@ -144,10 +172,12 @@ impl<T: Number> Dictionary<T> {
                 self.place = Place::Direct { least: from };
             }
             _ => {
+                let Some(count) = self.slots_for(self.values.len()) else { return false };
                 self.place = Place::Hashed;
-                self.hash((4 * self.values.len()).next_power_of_two().max(SLOTS_MIN));
+                self.hash(count);
             }
         }
+        true
     }
 
     /// Puts all values into as many slots by their hashes.
@@ -246,7 +276,7 @@ mod tests {
             at => i32::MIN + at as i32,
         };
         for value in [mixed, near, growing] {
-            let mut dictionary = Dictionary::<i32>::new();
+            let mut dictionary = Dictionary::<i32>::new(usize::MAX);
             for _ in 0..2 {
                 for from in (0..200_000).step_by(777) {
                     let values: Vec<i32> = (from..from + 777).map(value).collect();
@@ -262,11 +292,11 @@ mod tests {
 
     #[test]
     fn values_at_the_ends_of_their_type_are_hashed() {
-        let mut dictionary = Dictionary::<i64>::new();
+        let mut dictionary = Dictionary::<i64>::new(usize::MAX);
         let ends = [i64::MAX, i64::MIN, 0, i64::MAX, -1];
         assert_eq!(indexes(&mut dictionary, &ends[..1]), Some(vec![0]));
         assert_eq!(indexes(&mut dictionary, &ends), Some(vec![0, 1, 2, 0, 3]));
-        let mut dictionary = Dictionary::<i64>::new();
+        let mut dictionary = Dictionary::<i64>::new(usize::MAX);
         let last = [i64::MAX, i64::MAX - 3, i64::MAX - 9];
         assert_eq!(indexes(&mut dictionary, &last[..1]), Some(vec![0]));
         assert_eq!(indexes(&mut dictionary, &last), Some(vec![0, 1, 2]));
@@ -275,7 +305,7 @@ mod tests {
     #[test]
     fn a_dictionary_is_full_at_its_bytes_and_when_values_collide() {
         for step in [1, 1 << 20] {
-            let mut dictionary = Dictionary::<i64>::new();
+            let mut dictionary = Dictionary::<i64>::new(usize::MAX);
             let full = (0..200_000).find(|at| indexes(&mut dictionary, &[at * step]).is_none());
             assert_eq!(full, Some(BYTES_MAX as i64 / 8));
         }
@@ -284,7 +314,7 @@ mod tests {
             let product = inverse.wrapping_mul(0x9E37_79B9_7F4A_7C15);
             inverse.wrapping_mul(2_u64.wrapping_sub(product))
         });
-        let mut dictionary = Dictionary::<i64>::new();
+        let mut dictionary = Dictionary::<i64>::new(usize::MAX);
         let colliding = |value: u64| value.wrapping_mul(inverse) as i64;
         let full = (0..1000).find(|at| indexes(&mut dictionary, &[colliding(*at)]).is_none());
         assert_eq!(full, Some(PROBES_MAX as u64));
@@ -295,7 +325,7 @@ mod tests {
         let pays = |distinct: i32| {
             let value = |at: u32| (at.wrapping_mul(0x9E37_79B1) >> 8) as i32 % distinct;
             let sample: Vec<i32> = (0..4096).map(value).collect();
-            Dictionary::new().pays(&sample, 120_000, &mut Vec::new())
+            Dictionary::new(usize::MAX).pays(&sample, 120_000, &mut Vec::new())
         };
         assert!(pays(1) && pays(100) && pays(10_000));
         assert!(!pays(1_000_000) && !pays(i32::MAX));
@@ -307,8 +337,27 @@ mod tests {
     }
 
     #[test]
+    fn slots_stay_below_their_limit() {
+        for slot_bytes_max in [0, 5000, 100_000, 1 << 20] {
+            let slots_max = (slot_bytes_max / 4).max(SLOTS_MIN);
+            for step in [1, 1000] {
+                let mut dictionary = Dictionary::<i64>::new(slot_bytes_max);
+                let mut added = 0;
+                while indexes(&mut dictionary, &[added * step]).is_some() {
+                    added += 1;
+                    assert!(dictionary.slots.len() <= slots_max);
+                    assert!(dictionary.bytes() >= added as usize * 8);
+                }
+                // Room for a value in every fourth slot, at least.
+                let least = (slots_max / 4).min(BYTES_MAX / 8);
+                assert!(added as usize >= least, "{added} of {slots_max}");
+            }
+        }
+    }
+
+    #[test]
     fn hashed_values_that_become_varied_no_longer_pay() {
-        let mut dictionary = Dictionary::<i32>::new();
+        let mut dictionary = Dictionary::<i32>::new(usize::MAX);
         let few: Vec<i32> = (0..20_000).map(|at| at % 500).collect();
         assert!(dictionary.pays(&few[..4096], 120_000, &mut Vec::new()));
         indexes(&mut dictionary, &few).unwrap();
@@ -323,6 +372,6 @@ mod tests {
 
     #[test]
     fn a_row_group_without_a_limit_may_have_a_dictionary() {
-        assert!(Dictionary::new().pays(&[7_i64; 4096], usize::MAX, &mut Vec::new()));
+        assert!(Dictionary::new(usize::MAX).pays(&[7_i64; 4096], usize::MAX, &mut Vec::new()));
     }
 }

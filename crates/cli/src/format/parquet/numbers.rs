@@ -48,13 +48,18 @@ impl Scratch {
 }
 
 impl<T: Number> NumberChunk<T> {
-    pub(super) fn new(column: ColumnDescPtr, codec: Compression, rows_max: usize) -> Self {
+    pub(super) fn new(
+        column: ColumnDescPtr,
+        codec: Compression,
+        rows_max: usize,
+        slot_bytes_max: usize,
+    ) -> Self {
         Self {
             may_have_nulls: column.max_def_level() > 0,
             rows_max,
             values: Vec::new(),
             validity: BooleanBufferBuilder::new(0),
-            dictionary: Dictionary::new(),
+            dictionary: Dictionary::new(slot_bytes_max),
             is_indexed: true,
             pages: Pages::new(column, codec, 0),
         }
@@ -62,7 +67,7 @@ impl<T: Number> NumberChunk<T> {
 
     /// The estimated size of the chunk so far.
     pub(super) fn bytes(&self) -> usize {
-        self.pages.bytes() + (self.values.len() + self.dictionary.values().len()) * size_of::<T>()
+        self.pages.bytes() + self.values.len() * size_of::<T>() + self.dictionary.bytes()
     }
 
     pub(super) fn write(
