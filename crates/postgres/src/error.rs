@@ -72,6 +72,12 @@ impl Error {
         self
     }
 
+    /// The error with the place of its cause, after the sentence.
+    pub(crate) fn at_place(mut self, place: &str) -> Self {
+        self.0.message = format!("{}, {place}", self.0.message);
+        self
+    }
+
     /// Whether the server was silent for `read_timeout`.
     pub fn is_read_timeout(&self) -> bool {
         self.0.cause.as_deref().is_some_and(|cause| is_read_timeout(cause))

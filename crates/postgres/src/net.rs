@@ -15,7 +15,7 @@ mod wait;
 use std::time::Duration;
 
 pub(crate) use self::stream::is_read_timeout;
-pub use self::stream::{CancelCheck, TimedStream, check_process, is_timeout, write_all};
+pub use self::stream::{CancelCheck, Readable, TimedStream, check_process, is_timeout, write_all};
 pub use self::tcp::{TcpParams, connect_tcp, connect_unix, resolve};
 pub use self::wait::Wait;
 

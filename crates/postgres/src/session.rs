@@ -15,6 +15,7 @@
 mod ask;
 mod cache;
 mod copy;
+mod copy_in;
 mod messages;
 mod parameter;
 mod prepare;
@@ -32,6 +33,7 @@ use std::time::Duration;
 use dray_format::{BatchBuilder, Profile, Schema};
 use dray_pgtypes::Options as TypeOptions;
 use postgres_protocol::message::backend::Message;
+use postgres_protocol::message::frontend;
 
 use self::cache::StatementCache;
 pub use self::copy::CopyStart;
@@ -108,6 +110,8 @@ enum State {
         /// Bytes left of the current message.
         left: usize,
     },
+    /// A COPY whose data the caller sends.
+    CopyIn,
     /// A statement whose result can't be read. It must be cancelled and drained.
     Unreadable,
 }
@@ -282,6 +286,10 @@ impl<S: Read + Write> Session<S> {
     /// When the connection breaks, or the check ends the wait.
     pub fn drain(&mut self, check: CancelCheck<'_>) -> Result<()> {
         let mut scratch = vec![0; 64 << 10];
+        if matches!(self.state, State::CopyIn) {
+            frontend::copy_fail("cancelled", self.messages.out()).map_err(invalid)?;
+            self.messages.send(check)?;
+        }
         if let State::Copy { mut left } = self.state {
             while left > 0 {
                 let count = left.min(scratch.len());

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use super::tls::{self, Tls, TlsStream};
 use crate::error::{Error, ErrorKind, Result};
-use crate::net::{TcpParams, TimedStream, Wait, connect_tcp, connect_unix, is_timeout, write_all};
+use crate::net::{
+    Readable, TcpParams, TimedStream, Wait, connect_tcp, connect_unix, is_timeout, write_all,
+};
 
 /// An address of a host.
 #[derive(Debug, Clone)]
@@ -123,6 +125,17 @@ impl Socket {
         match &self.0 {
             Stream::Tls(stream) => tls::channel_binding(stream),
             _ => None,
+        }
+    }
+}
+
+impl Readable for Socket {
+    fn is_readable(&self) -> bool {
+        match &self.0 {
+            Stream::Unix(stream) => stream.is_readable(),
+            Stream::Tcp(stream) => stream.is_readable(),
+            // What has been decrypted already waits for the next one.
+            Stream::Tls(stream) => stream.sock.is_readable(),
         }
     }
 }

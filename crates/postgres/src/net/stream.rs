@@ -1,7 +1,10 @@
 //! Streams whose reads and writes give up regularly.
 
 use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::TICK;
 use crate::error::Error;
@@ -72,6 +75,21 @@ impl<S: Write> Write for TimedStream<S> {
 
     fn flush(&mut self) -> io::Result<()> {
         self.stream.flush()
+    }
+}
+
+/// A stream that can be asked whether something has arrived.
+pub trait Readable {
+    /// Whether a read would not wait. A stream that has ended is readable, too.
+    fn is_readable(&self) -> bool;
+}
+
+impl<S: AsFd> Readable for TimedStream<S> {
+    fn is_readable(&self) -> bool {
+        let mut polled = [PollFd::new(&self.stream, PollFlags::IN)];
+        let now = Timespec::default();
+        // If it can't be asked, the next write or read finds out.
+        matches!(poll(&mut polled, Some(&now)), Ok(1..))
     }
 }
 

@@ -14,7 +14,7 @@ use postgres_protocol::message::frontend;
 
 use super::settings::Settings;
 use crate::error::{Error, ErrorKind, Result};
-use crate::net::{CancelCheck, is_timeout, write_all};
+use crate::net::{CancelCheck, Readable, TICK, is_timeout, write_all};
 
 /// The most bytes that are read from the socket at once.
 const READ_BYTES: usize = 256 << 10;
@@ -105,6 +105,97 @@ impl<S: Read + Write> MessageStream<S> {
         self.out.clear();
         // Half a message may be on its way.
         sent.inspect_err(|_| self.broken = true)
+    }
+
+    /// Sends the written messages, and meanwhile keeps what the server sends: it may take nothing
+    /// until that is read.
+    pub(crate) fn send_and_read(&mut self, check: CancelCheck<'_>) -> Result<()>
+    where
+        S: Readable,
+    {
+        let out = std::mem::take(&mut self.out);
+        let sent = self.write_and_read(&out, check);
+        self.out = out;
+        self.out.clear();
+        sent.inspect_err(|_| self.broken = true)
+    }
+
+    fn write_and_read(&mut self, mut bytes: &[u8], check: CancelCheck<'_>) -> Result<()>
+    where
+        S: Readable,
+    {
+        let mut checked = Instant::now();
+        loop {
+            if checked.elapsed() >= TICK {
+                checked = Instant::now();
+                check()?;
+            }
+            let moved = match bytes.is_empty() {
+                false => self.stream.write(bytes),
+                true => self.stream.flush().map(|()| 0),
+            };
+            match moved {
+                Ok(0) if bytes.is_empty() => return Ok(()),
+                Ok(0) => return Err(broke(io::ErrorKind::WriteZero.into())),
+                Ok(written) => bytes = &bytes[written..],
+                Err(cause) if is_timeout(&cause) => {
+                    check()?;
+                    self.read_arrived()?;
+                }
+                Err(cause) => return Err(broke(cause)),
+            }
+        }
+    }
+
+    /// Whether the next message has arrived as a whole.
+    pub(crate) fn has_arrived(&mut self) -> Result<bool>
+    where
+        S: Readable,
+    {
+        loop {
+            let found = &self.buffer[self.start..self.end];
+            if let [_, a, b, c, d, ..] = *found
+                && found.len() > u32::from_be_bytes([a, b, c, d]) as usize
+            {
+                return Ok(true);
+            }
+            if !self.read_arrived()? {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Reads what has arrived, without waiting for more. Returns whether there was anything.
+    fn read_arrived(&mut self) -> Result<bool>
+    where
+        S: Readable,
+    {
+        if !self.stream.is_readable() {
+            return Ok(false);
+        }
+        self.buffer.copy_within(self.start..self.end, 0);
+        (self.start, self.end) = (0, self.end - self.start);
+        if self.end == self.buffer.len() {
+            if self.end >= MESSAGE_BYTES_MAX {
+                return Err(self.out_of_order("more notices than data"));
+            }
+            self.buffer.resize(self.end + READ_BYTES, 0);
+        }
+        match self.stream.read(&mut self.buffer[self.end..]) {
+            Ok(0) => {
+                self.broken = true;
+                Err(broke(io::ErrorKind::UnexpectedEof.into()))
+            }
+            Ok(read) => {
+                self.end += read;
+                Ok(true)
+            }
+            Err(cause) if is_timeout(&cause) => Ok(false),
+            Err(cause) => {
+                self.broken = true;
+                Err(broke(cause))
+            }
+        }
     }
 
     /// Sends Terminate, as a courtesy: the server notices the end either way.

@@ -20,6 +20,9 @@ use crate::catalog;
 use crate::error::{Error, ErrorKind, Result};
 use crate::net::CancelCheck;
 
+/// Asks for the digits of `money` after the point.
+pub(super) const MONEY_SCALE: &str =
+    "SELECT pg_catalog.scale('1'::pg_catalog.money::pg_catalog.numeric)";
 /// `money`.
 const MONEY_OID: u32 = 790;
 /// Gives floats in text all their digits for the rest of the transaction.
@@ -253,10 +256,7 @@ impl<S: Read + Write> Session<S> {
         if options.money_scale.is_none()
             && oids.clone().any(|oid| holds_money(&self.catalog.pg_type(oid, -1)))
         {
-            let rows = self.ask_within(
-                "SELECT pg_catalog.scale('1'::pg_catalog.money::pg_catalog.numeric)",
-                check,
-            )?;
+            let rows = self.ask_within(MONEY_SCALE, check)?;
             let scale = rows.into_iter().flatten().flatten().next();
             options.money_scale = scale.and_then(|scale| scale.parse().ok());
         }
@@ -290,7 +290,7 @@ pub(crate) fn has_text(columns: &[Column]) -> bool {
 }
 
 /// Whether a type is `money` or contains it.
-fn holds_money(pg_type: &PgType) -> bool {
+pub(super) fn holds_money(pg_type: &PgType) -> bool {
     match &pg_type.kind {
         Kind::Base => pg_type.oid == MONEY_OID,
         Kind::Enum => false,
