@@ -17,6 +17,7 @@ from ._result import Result
 from ._scan import scan
 from ._sort import SortKey, sort
 from ._stats import ColumnStats, ServerStats, Stats
+from ._write import Written
 from .errors import (
     AuthenticationError,
     Cancelled,
@@ -58,6 +59,7 @@ __all__ = [
     "Sorted",
     "Stats",
     "UsageError",
+    "Written",
     "__version__",
     "connect",
     "connect_async",

@@ -22,6 +22,7 @@ from ._options import (
 )
 from ._plan import Planning
 from ._result import Result
+from ._write import Writes
 from .errors import UsageError
 
 if TYPE_CHECKING:
@@ -257,7 +258,7 @@ def _check_driver_options(options: Mapping[str, object]) -> None:
         )
 
 
-class Connection(Planning):
+class Connection(Planning, Writes):
     """A connection to a server. :func:`connect` makes it. It runs one statement at a time.
 
     Threads may take turns with a connection. While one of its results is unread, another query

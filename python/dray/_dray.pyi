@@ -106,6 +106,16 @@ class Plan:
     def verify(self, receipts: Sequence[bytes]) -> tuple[int, int, int]: ...
     def __arrow_c_schema__(self) -> object: ...
 
+def write(
+    connection: Connection,
+    table: str,
+    source: object,
+    mode: str,
+    schema: str | None,
+    temporary: bool,
+    types: Sequence[tuple[str, str]],
+    progress: Callable[[Progress], object] | None,
+) -> tuple[int, int, bool, tuple[float, float, float, float, float]]: ...
 def sort(
     source: object,
     by: Sequence[str | tuple[str, bool, bool]],

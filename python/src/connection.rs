@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dray_client::{
-    Checksums, CompressionChoice, ConnectOptions, ConnectionSlot, LeaseError, Limits, NonFinite,
-    NumericAs, Partitions, PostgresOptions, QueryOptions, Secret, StringLayout,
+    Checksums, CompressionChoice, ConnectOptions, ConnectionSlot, Lease, LeaseError, Limits,
+    NonFinite, NumericAs, Partitions, PostgresOptions, QueryOptions, Secret, StringLayout,
     timeout_from_seconds,
 };
 use pyo3::prelude::*;
@@ -140,7 +140,7 @@ impl Connection {
                 ordered,
             },
         };
-        let lease = self.slot.lease().map_err(|error| busy(py, error))?;
+        let lease = self.lease(py)?;
         let monitor = Arc::new(Monitor::new(progress));
         let watch = monitor.clone().watch();
         let results = detached(py, || {
@@ -154,18 +154,23 @@ impl Connection {
     }
 }
 
-/// The exception for a connection that can't be leased.
-pub(crate) fn busy(py: Python<'_>, error: LeaseError) -> PyErr {
-    match error {
-        LeaseError::Leased => usage(
-            py,
-            "the connection is busy with another result",
-            Some(
-                "read that result to its end, close it, or open another connection: \
-                 a connection runs one statement at a time",
+impl Connection {
+    /// Leases the connection for a statement.
+    ///
+    /// # Errors
+    /// A `UsageError` when a result has it, or it is closed.
+    pub(crate) fn lease(&self, py: Python<'_>) -> PyResult<Lease> {
+        self.slot.lease().map_err(|error| match error {
+            LeaseError::Leased => usage(
+                py,
+                "the connection is busy with another result",
+                Some(
+                    "read that result to its end, close it, or open another connection: \
+                     a connection runs one statement at a time",
+                ),
             ),
-        ),
-        LeaseError::Closed => usage(py, "the connection is closed", Some("connect again")),
+            LeaseError::Closed => usage(py, "the connection is closed", Some("connect again")),
+        })
     }
 }
 

@@ -9,6 +9,8 @@
 //!
 //! dray.read(a driver's connection) ── _dray.Copy ◀── the driver's COPY
 //!
+//! dray.Connection.write(any Arrow stream) ── _dray.write ──▶ dray_client::Connection::write
+//!
 //! dray.sort(any Arrow stream) ── _dray.sort ──▶ _dray.Sorted ──▶ an Arrow stream
 //! ```
 //!
@@ -29,6 +31,7 @@ mod reader;
 mod result;
 mod rows;
 mod sort;
+mod write;
 
 use pyo3::prelude::*;
 
@@ -53,6 +56,8 @@ mod _dray {
     use crate::result::Result;
     #[pymodule_export]
     use crate::sort::{SortProgress, Sorted, sort};
+    #[pymodule_export]
+    use crate::write::write;
 
     use pyo3::prelude::*;
 

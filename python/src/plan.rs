@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule};
 
 use crate::capsule::schema_capsule;
-use crate::connection::{Connection, busy, string_layout};
+use crate::connection::{Connection, string_layout};
 use crate::error::{detached, exception, usage};
 use crate::monitor::{Estimate, Monitor};
 use crate::parameters::parameters;
@@ -51,7 +51,7 @@ pub fn plan(
     let lease = timeout_from_seconds(lease)
         .map_err(|_| usage(py, &format!("lease {lease}, expected seconds above 0"), None))?;
     let plan = PlanOptions { at_most, lease, include_password };
-    let mut leased = connection.slot.lease().map_err(|error| busy(py, error))?;
+    let mut leased = connection.lease(py)?;
     let monitor = Arc::new(Monitor::new(None));
     let mut watch = monitor.clone().watch();
     let planned = detached(py, || {
@@ -149,7 +149,7 @@ pub fn read_partition(
     let row_bytes_max = row_bytes_max.unwrap_or(options.limits.row_bytes_max);
     options.limits = Limits { row_bytes_max, ..options.limits };
     options.postgres.extension = extension.parse().map_err(wrong)?;
-    let lease = connection.slot.lease().map_err(|error| busy(py, error))?;
+    let lease = connection.lease(py)?;
     let monitor = Arc::new(Monitor::new(progress));
     let watch = monitor.clone().watch();
     let results = detached(py, || {

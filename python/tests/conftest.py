@@ -11,7 +11,7 @@ import data
 import pytest
 
 # Explain failed assertions of these modules as in tests.
-pytest.register_assert_rewrite("postgres_client", "postgres_types")
+pytest.register_assert_rewrite("postgres_client", "postgres_types", "write_target")
 
 import postgres_client
 import postgres_parallel
@@ -28,6 +28,7 @@ from postgres_server import (
 )
 from postgres_types import Types
 from server import Server
+from write_target import Target
 
 import dray
 
@@ -178,6 +179,14 @@ def database(postgres: PostgresServer) -> PostgresServer:
             if True in EXTENSION_CHOICES:
                 postgres.run("CREATE EXTENSION dray", database=name)
     return postgres
+
+
+@pytest.fixture
+def target(postgres: PostgresServer) -> Iterator[Target]:
+    target = Target(postgres)
+    yield target
+    target.dray.close()
+    target.oracle.close()
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,11 @@ use crate::memory::NoMemory;
 /// SQLSTATE `character_not_in_repertoire`.
 const NOT_IN_REPERTOIRE: &str = "22021";
 
+/// SQLSTATE `datatype_mismatch`: data whose type a column does not take.
+const TYPE_MISMATCH: &str = "42804";
+/// SQLSTATE `numeric_value_out_of_range`: a value that does not fit its column.
+const OUT_OF_RANGE: &str = "22003";
+
 /// What kind of thing went wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -200,6 +205,22 @@ impl From<dray_postgres::Error> for Error {
         converted.0.is_read_timeout = error.is_read_timeout();
         converted.0.cause = error.into_cause();
         converted
+    }
+}
+
+impl From<dray_pgcopy::Error> for Error {
+    fn from(error: dray_pgcopy::Error) -> Self {
+        use dray_pgcopy::Error as Copy;
+        let message = error.to_string();
+        match error {
+            Copy::Type { hint, .. } => {
+                Self::new(ErrorKind::Query, message).with_hint(hint).with_sqlstate(TYPE_MISMATCH)
+            }
+            Copy::Value { .. } => {
+                Self::new(ErrorKind::Execution, message).with_sqlstate(OUT_OF_RANGE)
+            }
+            Copy::Data(_) => Self::new(ErrorKind::Execution, message),
+        }
     }
 }
 

@@ -20,7 +20,6 @@
 #![deny(unsafe_code)]
 
 mod asynchronous;
-pub mod calendar;
 mod connection;
 mod copy_decoder;
 mod error;
@@ -34,12 +33,14 @@ mod source;
 mod stats;
 mod transaction;
 mod watch;
+mod write;
 
 pub use asynchronous::{AsyncConnection, AsyncResults};
 pub use connection::Connection;
 pub use copy_decoder::CopyDecoder;
 pub use dray_format::arrow::StringLayout;
 pub use dray_format::{ColumnProfile, Limits, Profile};
+pub use dray_pgtypes::calendar;
 pub use dray_pgtypes::{NonFinite, NumericAs, Options as TypeOptions};
 pub use dray_postgres::{Description, Options as RowOptions, enclosable, is_query, other_library};
 pub use dray_wire::{
@@ -57,3 +58,4 @@ pub use source::{SourceKind, Uri};
 pub use stats::{PathKind, Progress, Stats, TransferPath};
 pub use transaction::{Isolation, Transaction};
 pub use watch::{Verdict, Watch};
+pub use write::{WriteMode, WriteOptions, WriteStats};

@@ -35,7 +35,8 @@ use crate::options::{ConnectOptions, QueryOptions};
 use crate::partition::PlanOptions;
 use crate::stats::TransferPath;
 use crate::transaction::Transaction;
-use crate::watch::{CancelCheck, Verdict};
+use crate::watch::{CancelCheck, Verdict, Watch};
+use crate::write::{WriteJob, WriteStats};
 
 /// How long a server has to stop a statement before the connection is given up.
 pub(crate) const STOP_TIMEOUT: Duration = Duration::from_secs(2);
@@ -161,6 +162,16 @@ pub(crate) trait Source: Debug + Send {
     fn ask(&mut self, sql: &str, cancel: CancelCheck<'_>) -> Result<TextRows> {
         let _ = (sql, cancel);
         Err(Error::usage("a Dray server gives no rows as text"))
+    }
+
+    /// Writes data into a table.
+    ///
+    /// # Errors
+    /// Those of [`Connection::write`](crate::Connection::write).
+    fn write(&mut self, job: WriteJob<'_>, watch: &mut Watch) -> Result<WriteStats> {
+        let _ = (job, watch);
+        Err(Error::usage("a Dray server only reads: it serves files, and has no tables to write")
+            .with_hint("dray export writes files; PostgreSQL takes rows"))
     }
 }
 

@@ -16,9 +16,11 @@
 mod array_text;
 mod binary;
 mod builtin;
+pub mod calendar;
 mod column;
 mod error;
 pub mod numeric;
+pub mod times;
 
 pub use builtin::builtin;
 pub use column::{Column, Format, NonFinite, NumericAs, Options, TYPE_KEY};

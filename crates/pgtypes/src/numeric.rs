@@ -1,6 +1,10 @@
 //! `numeric`, PostgreSQL's decimal: digits in base 10,000, as the server stores and sends them.
 
+mod send;
+
 use std::io::Write;
+
+pub use self::send::{Declared, send_scaled, send_text};
 
 /// Decimal digits of one digit in base 10,000.
 const DIGIT_DECIMALS: i32 = 4;

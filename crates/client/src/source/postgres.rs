@@ -25,9 +25,9 @@ mod serial;
 mod snapshot;
 mod sql;
 mod table;
-mod times;
 mod volatility;
 mod worker;
+mod write;
 
 use std::time::Instant;
 
@@ -51,7 +51,8 @@ use crate::options::{ConnectOptions, ExtensionChoice, Partitions, QueryOptions};
 use crate::partition::PlanOptions;
 use crate::stats::TransferPath;
 use crate::transaction::{Isolation, Transaction};
-use crate::watch::{CancelCheck, Verdict};
+use crate::watch::{CancelCheck, Verdict, Watch};
+use crate::write::{WriteJob, WriteStats};
 
 /// A connection to a PostgreSQL server, as a source.
 #[derive(Debug)]
@@ -435,6 +436,10 @@ impl Source for PostgresSource {
                 .with_sqlstate("25P02")),
             _ => Ok(()),
         }
+    }
+
+    fn write(&mut self, job: WriteJob<'_>, watch: &mut Watch) -> Result<WriteStats> {
+        write::write(&mut self.connection, &mut self.policy, job, watch)
     }
 
     fn ask(&mut self, sql: &str, cancel: CancelCheck<'_>) -> Result<TextRows> {

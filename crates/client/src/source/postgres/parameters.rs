@@ -5,9 +5,9 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 use arrow::datatypes::{Date32Type, Date64Type, Int64Type, IntervalMonthDayNanoType, UInt64Type};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
+use dray_pgtypes::times;
 use dray_postgres::Parameter;
 
-use super::times;
 use crate::error::{Error, ErrorKind, Result};
 
 const DAY_MILLISECONDS: i64 = 86_400_000;

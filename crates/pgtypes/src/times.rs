@@ -6,14 +6,14 @@ use crate::calendar;
 const DAY_SECONDS: i64 = 86_400;
 
 /// A day, counted from 1970-01-01.
-pub(super) fn date(days: i64) -> String {
+pub fn date(days: i64) -> String {
     let (date, era) = with_era(days);
     format!("{date}{era}")
 }
 
 /// A timestamp, counted from 1970-01-01 in whole seconds and the microseconds after them. `zone`
 /// follows the time.
-pub(super) fn timestamp(seconds: i64, microseconds: i64, zone: &str) -> String {
+pub fn timestamp(seconds: i64, microseconds: i64, zone: &str) -> String {
     let (date, era) = with_era(seconds.div_euclid(DAY_SECONDS));
     let second = seconds.rem_euclid(DAY_SECONDS);
     let fraction = match microseconds {
