@@ -32,6 +32,7 @@ mod connection;
 mod database;
 mod error;
 mod info;
+mod ingest;
 mod objects;
 mod options;
 mod parameters;

@@ -49,7 +49,7 @@ pub(crate) fn boolean_text(value: bool) -> String {
 /// The error of an option that does not exist, when it is set.
 pub(crate) fn unknown(key: &str) -> Error {
     match key.starts_with("adbc.ingest.") {
-        true => not_implemented("bulk ingest is not implemented"),
+        true => not_implemented(format!("{key} is an option of statements")),
         false => not_implemented(format!("there is no option {key}")),
     }
 }

@@ -28,6 +28,11 @@ impl ParameterRows {
         Self::new(Box::new(RecordBatchIterator::new([Ok(batch)], schema)))
     }
 
+    /// All rows as they came, if none was read yet.
+    pub(crate) fn into_reader(self) -> Box<dyn RecordBatchReader + Send> {
+        self.batches
+    }
+
     /// The next row, as a batch; None after the last. It stays the next one.
     ///
     /// # Errors

@@ -3,9 +3,10 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use adbc_core::error::{Result, Status};
+use arrow::record_batch::RecordBatchReader;
 use dray_client::{
     Connection, ConnectionSlot, Isolation, Lease, LeaseError, Plan, QueryOptions, Results,
-    SourceKind, Transaction,
+    SourceKind, Transaction, WriteOptions,
 };
 
 use crate::cancel::{Cancel, Running};
@@ -84,13 +85,39 @@ impl Session {
         running: &Running,
     ) -> Result<Results<Lease>> {
         let mut lease = self.lease(running)?;
-        let Mode { autocommit, isolation, read_only } = self.mode();
-        if !autocommit && !options.plan_only && !connection(&mut lease).is_in_transaction() {
-            let begin = Transaction::Begin { isolation, read_only };
-            step(&mut lease, begin, running.cancel())?;
+        if !options.plan_only {
+            self.begin_transaction(&mut lease, running)?;
         }
         Connection::query_with(lease, sql, options, Some(running.cancel().watch()))
             .map_err(|error| of_client(&error))
+    }
+
+    /// Writes data into a table, in a transaction if autocommit is off, and returns the number of
+    /// rows.
+    ///
+    /// # Errors
+    /// When another result has the connection, or writing fails.
+    pub(crate) fn write(
+        &self,
+        table: &str,
+        data: Box<dyn RecordBatchReader + Send>,
+        options: &WriteOptions,
+        running: &Running,
+    ) -> Result<u64> {
+        let mut lease = self.lease(running)?;
+        self.begin_transaction(&mut lease, running)?;
+        let watch = running.cancel().watch();
+        let written = connection(&mut lease).write(table, data, options, Some(watch));
+        written.map(|stats| stats.rows).map_err(|error| of_client(&error))
+    }
+
+    /// Begins a transaction, if autocommit is off and none is open.
+    fn begin_transaction(&self, lease: &mut Lease, running: &Running) -> Result<()> {
+        let Mode { autocommit, isolation, read_only } = self.mode();
+        match autocommit || connection(lease).is_in_transaction() {
+            true => Ok(()),
+            false => step(lease, Transaction::Begin { isolation, read_only }, running.cancel()),
+        }
     }
 
     /// The rows of a statement of the driver's own at a PostgreSQL server.

@@ -12,6 +12,7 @@ use dray_client::QueryOptions;
 
 use crate::cancel::{Cancel, Running};
 use crate::error::{guarded, invalid_state, not_implemented};
+use crate::ingest::IngestSettings;
 use crate::options::{QuerySettings, boolean, not_found, number, text, unknown};
 use crate::parameters::{self, ParameterRows};
 use crate::partitions;
@@ -27,6 +28,7 @@ pub struct DrayStatement {
     session: Arc<Session>,
     settings: QuerySettings,
     sql: Option<String>,
+    ingest: IngestSettings,
     bound: Option<ParameterRows>,
     cancel: Cancel,
     /// The result of the last execution.
@@ -35,8 +37,15 @@ pub struct DrayStatement {
 
 impl DrayStatement {
     pub(crate) fn new(session: Arc<Session>, settings: QuerySettings) -> Self {
-        let (sql, bound, cancel) = (None, None, Cancel::default());
-        Self { session, settings, sql, bound, cancel, result: ResultHandle::default() }
+        Self {
+            session,
+            settings,
+            sql: None,
+            ingest: IngestSettings::default(),
+            bound: None,
+            cancel: Cancel::default(),
+            result: ResultHandle::default(),
+        }
     }
 
     fn sql(&self) -> Result<&str> {
@@ -69,6 +78,16 @@ impl DrayStatement {
         ResultReader::start(self.session.clone(), running, results, next_runs)
     }
 
+    /// Writes the bound data, and returns the number of rows.
+    fn write(&mut self) -> Result<u64> {
+        self.invalidate();
+        let data = self.bound.take().ok_or_else(|| {
+            invalid_state("nothing is bound that could be written into the table")
+        })?;
+        let running = self.cancel.begin();
+        self.ingest.run(&self.session, data.into_reader(), &running)
+    }
+
     /// The columns of the statement's result, by a row of parameters or as if all were NULL.
     fn describe(
         &self,
@@ -98,6 +117,10 @@ impl Statement for DrayStatement {
 
     fn execute(&mut self) -> Result<Box<dyn RecordBatchReader + Send + 'static>> {
         guarded(|| {
+            if self.ingest.is_set() {
+                self.write()?;
+                return Ok(hand_over_result(ResultReader::empty(Arc::new(Schema::empty()))));
+            }
             let result = self.run()?;
             self.result = result.handle();
             Ok(hand_over_result(result))
@@ -106,6 +129,9 @@ impl Statement for DrayStatement {
 
     fn execute_update(&mut self) -> Result<Option<i64>> {
         guarded(|| {
+            if self.ingest.is_set() {
+                return Ok(i64::try_from(self.write()?).ok());
+            }
             let result = self.run()?;
             while result.next_batch()?.is_some() {}
             Ok(result.rows_changed().and_then(|rows| i64::try_from(rows).ok()))
@@ -148,6 +174,7 @@ impl Statement for DrayStatement {
 
     fn set_sql_query(&mut self, query: impl AsRef<str>) -> Result<()> {
         self.sql = Some(query.as_ref().to_owned());
+        self.ingest.clear_table();
         Ok(())
     }
 
@@ -175,7 +202,7 @@ impl Optionable for DrayStatement {
                 true => Err(not_implemented("all parts of a plan are known at once")),
             };
         }
-        match self.settings.set(key, &value)? {
+        match self.ingest.set(key, &value)? || self.settings.set(key, &value)? {
             true => Ok(()),
             false => Err(unknown(key)),
         }
@@ -186,7 +213,8 @@ impl Optionable for DrayStatement {
         if key == OptionStatement::Incremental.as_ref() || key == BIND_BY_NAME {
             return Ok("false".to_owned());
         }
-        self.settings.get(key).ok_or_else(|| not_found(key))
+        let found = self.ingest.get(key).or_else(|| self.settings.get(key));
+        found.ok_or_else(|| not_found(key))
     }
 
     fn get_option_bytes(&self, key: OptionStatement) -> Result<Vec<u8>> {

@@ -1,0 +1,107 @@
+//! Bulk ingest: writing bound data into a table.
+
+use adbc_core::constants::*;
+use adbc_core::error::Result;
+use arrow::record_batch::RecordBatchReader;
+use dray_client::{SourceKind, WriteMode, WriteOptions};
+
+use crate::cancel::Running;
+use crate::error::{invalid_argument, invalid_state, not_implemented};
+use crate::options::{boolean, boolean_text};
+use crate::session::Session;
+
+const MODES: &[(&str, WriteMode)] = &[
+    (ADBC_INGEST_OPTION_MODE_CREATE, WriteMode::Create),
+    (ADBC_INGEST_OPTION_MODE_APPEND, WriteMode::Append),
+    (ADBC_INGEST_OPTION_MODE_REPLACE, WriteMode::Replace),
+    (ADBC_INGEST_OPTION_MODE_CREATE_APPEND, WriteMode::CreateAppend),
+];
+
+/// Where a statement's bound data is written.
+#[derive(Debug, Default)]
+pub(crate) struct IngestSettings {
+    table: Option<String>,
+    catalog: Option<String>,
+    options: WriteOptions,
+}
+
+impl IngestSettings {
+    /// Whether the statement writes, instead of running SQL.
+    pub(crate) fn is_set(&self) -> bool {
+        self.table.is_some()
+    }
+
+    /// The statement runs SQL.
+    pub(crate) fn clear_table(&mut self) {
+        self.table = None;
+    }
+
+    /// Sets an option. Returns false if there is none of this name.
+    ///
+    /// # Errors
+    /// InvalidArguments, for a bad value.
+    pub(crate) fn set(&mut self, key: &str, value: &str) -> Result<bool> {
+        let named = Some(value.to_owned()).filter(|value| !value.is_empty());
+        match key {
+            ADBC_INGEST_OPTION_TARGET_TABLE => self.table = named,
+            ADBC_INGEST_OPTION_TARGET_CATALOG => self.catalog = named,
+            ADBC_INGEST_OPTION_TARGET_DB_SCHEMA => self.options.schema = named,
+            ADBC_INGEST_OPTION_TEMPORARY => self.options.temporary = boolean(key, value)?,
+            ADBC_INGEST_OPTION_MODE => {
+                let mode = MODES.iter().find(|(name, _)| *name == value);
+                let (_, mode) = mode.ok_or_else(|| {
+                    let names: Vec<&str> = MODES.iter().map(|(name, _)| *name).collect();
+                    invalid_argument(format!("{key} is {value:?}, expected {}", names.join(", ")))
+                })?;
+                self.options.mode = *mode;
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// The text of an option; None if there is none of this name, or it has no value.
+    pub(crate) fn get(&self, key: &str) -> Option<String> {
+        match key {
+            ADBC_INGEST_OPTION_TARGET_TABLE => self.table.clone(),
+            ADBC_INGEST_OPTION_TARGET_CATALOG => self.catalog.clone(),
+            ADBC_INGEST_OPTION_TARGET_DB_SCHEMA => self.options.schema.clone(),
+            ADBC_INGEST_OPTION_TEMPORARY => Some(boolean_text(self.options.temporary)),
+            ADBC_INGEST_OPTION_MODE => {
+                let mode = MODES.iter().find(|(_, mode)| *mode == self.options.mode);
+                mode.map(|(name, _)| (*name).to_owned())
+            }
+            _ => None,
+        }
+    }
+
+    /// Writes the data, and returns the number of rows.
+    ///
+    /// # Errors
+    /// InvalidState without a table, NotImplemented for a Dray server or another database; when a
+    /// value does not fit, or the server refuses.
+    pub(crate) fn run(
+        &self,
+        session: &Session,
+        data: Box<dyn RecordBatchReader + Send>,
+        running: &Running,
+    ) -> Result<u64> {
+        let Some(table) = &self.table else {
+            return Err(invalid_state("the statement names no table to write into"));
+        };
+        if session.kind == SourceKind::Dray {
+            return Err(not_implemented("a Dray server only reads: it takes no bulk ingest"));
+        }
+        if let Some(catalog) = &self.catalog {
+            let rows = session.ask("SELECT pg_catalog.current_database()", running)?;
+            let current = rows.into_iter().flatten().flatten().next().unwrap_or_default();
+            if *catalog != current {
+                return Err(not_implemented(format!(
+                    "{ADBC_INGEST_OPTION_TARGET_CATALOG} is {catalog:?}, and the connection's \
+                     database is {current:?} (connect to the other database to write into it)"
+                )));
+            }
+        }
+        session.write(table, data, &self.options, running)
+    }
+}
