@@ -5,6 +5,7 @@
 //!                                           │ batches                   │ interrupt: Ctrl-C
 //!                                           ▼                           │ progress
 //!                                         format: table, CSV, JSON, Arrow, Parquet
+//!   load, copy ──▶ destination: a table of PostgreSQL
 //!   adbc ──▶ manifests of the ADBC driver      completions, manual ──▶ what packages install
 //! ```
 
@@ -12,11 +13,14 @@
 
 mod adbc;
 mod completions;
+mod copy;
+mod destination;
 mod explain;
 mod export;
 mod failure;
 mod format;
 mod interrupt;
+mod load;
 mod manual;
 mod number;
 mod output;
@@ -47,6 +51,7 @@ Examples:
   dray export postgresql://me@db/shop 'SELECT * FROM orders' -o orders.csv
   dray explain dray://localhost 'SELECT * FROM sales'
   dray sort logs/ --by time,host:desc -o sorted.parquet
+  dray load orders.parquet postgresql://me@db/shop --table orders
   dray adbc install                                   for Python, R, Go and DuckDB
 
 `dray COMMAND --help` describes each command.";
@@ -71,6 +76,8 @@ enum Command {
     Export(export::Arguments),
     Explain(explain::Arguments),
     Sort(sort::Arguments),
+    Load(load::Arguments),
+    Copy(copy::Arguments),
     Tables(tables::Arguments),
     Adbc(adbc::Arguments),
     Completions(completions::Arguments),
@@ -84,6 +91,8 @@ fn main() -> ExitCode {
         Command::Export(arguments) => export::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Sort(arguments) => sort::run(&arguments),
+        Command::Load(arguments) => load::run(&arguments),
+        Command::Copy(arguments) => copy::run(&arguments),
         Command::Tables(arguments) => tables::run(&arguments),
         Command::Adbc(arguments) => adbc::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments, Program::command()),

@@ -120,6 +120,11 @@ impl Statement {
             .map_err(|error| failed(error, interrupt))
     }
 
+    /// The options of connections.
+    pub(crate) fn connect_options(&self) -> Result<ConnectOptions, Failure> {
+        self.login.options()
+    }
+
     /// The requested compression.
     pub(crate) fn compression(&self) -> CompressionChoice {
         self.compression

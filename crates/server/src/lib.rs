@@ -25,6 +25,7 @@ mod dialect;
 mod engine;
 mod error_text;
 mod exposure;
+pub mod files;
 mod functions;
 mod known_costs;
 mod known_lines;
