@@ -180,8 +180,8 @@ pub fn as_server_user(program: &Path) -> Command {
     command
 }
 
-/// A TCP port of the loopback interface that is not in use. It lies below the ports that Linux gives
-/// to clients: one of these could be taken before the server listens.
+/// A TCP port of the loopback interface that is not in use. It lies below the ports that Linux
+/// gives to clients: one of these could be taken before the server listens.
 pub fn free_port() -> u16 {
     static CALLS: AtomicU32 = AtomicU32::new(0);
     loop {
