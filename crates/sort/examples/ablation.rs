@@ -68,6 +68,8 @@ mod loser_tree;
 mod memory {
     pub(crate) use crate::rows::{RowLocation, RowSizes};
 }
+#[path = "../src/memory/moves.rs"]
+mod moves;
 #[path = "../src/key/offset_value.rs"]
 mod offset_value;
 #[path = "../src/memory/rows.rs"]
