@@ -187,7 +187,7 @@ async fn parquet_columns_that_are_not_what_their_arrow_schema_says_are_refused()
     ];
     for (array, stored, claimed) in read {
         let context = open("good.parquet", &parquet_as(array, stored, claimed)).await.unwrap();
-        assert_eq!(rows(&context, "SELECT c FROM t WHERE c < 2").await, Ok(2), "{stored}");
+        assert_eq!(rows(&context, "SELECT c FROM t").await, Ok(3), "{stored}");
     }
 }
 
