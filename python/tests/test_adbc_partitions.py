@@ -132,5 +132,5 @@ def test_the_connection_is_the_lease(big: PostgresServer, adbc: dbapi.Connection
 
 def test_a_dray_server_has_none(server: Any) -> None:
     with connect(server.unix) as connection, connection.cursor() as cursor:
-        with pytest.raises(dbapi.Error, match="a Dray server plans no partitions"):
+        with pytest.raises(dbapi.NotSupportedError, match="a Dray server plans no partitions"):
             cursor.adbc_execute_partitions("SELECT 1")

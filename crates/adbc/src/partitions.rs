@@ -8,10 +8,10 @@ use std::sync::Arc;
 use adbc_core::PartitionedResult;
 use adbc_core::error::{Error, Result};
 use arrow::array::RecordBatch;
-use dray_client::{Connection, Part, Plan, PlanOptions, QueryOptions};
+use dray_client::{Connection, Part, Plan, PlanOptions, QueryOptions, SourceKind};
 
 use crate::cancel::Running;
-use crate::error::{invalid_argument, of_client};
+use crate::error::{invalid_argument, not_implemented, of_client};
 use crate::parameters::ParameterRows;
 use crate::result::ResultReader;
 use crate::session::{Session, connection};
@@ -29,11 +29,24 @@ pub(crate) fn plan(
     options: &PlanOptions,
     running: &Running,
 ) -> Result<PartitionedResult> {
+    check_kind(session)?;
     let plan = session.plan(sql, &one_row(rows, query)?, options, running)?;
     let partitions = plan.partitions().to_vec();
     let schema = hand_over_schema(plan.schema());
     session.hold(plan);
     Ok(PartitionedResult { partitions, schema, rows_affected: -1 })
+}
+
+/// # Errors
+/// NotImplemented at a Dray server.
+fn check_kind(session: &Session) -> Result<()> {
+    match session.kind {
+        SourceKind::Postgres => Ok(()),
+        SourceKind::Dray => Err(not_implemented(
+            "a Dray server plans no partitions: execute the statement, or give each reader one of \
+             its own",
+        )),
+    }
 }
 
 fn one_row(rows: Option<ParameterRows>, query: QueryOptions) -> Result<QueryOptions> {
@@ -59,6 +72,7 @@ pub(crate) fn read(
     descriptor: &[u8],
     options: &QueryOptions,
 ) -> Result<ResultReader> {
+    check_kind(&session)?;
     let part = Part::decode(descriptor).map_err(|error| of_client(&error))?;
     let running = session.begin();
     let lease = session.lease(&running)?;
