@@ -32,7 +32,6 @@ UTC = dt.timezone.utc
         (True, "boolean", pa.bool_()),
         (False, "boolean", pa.bool_()),
         (0, "integer", pa.int32()),
-        (np.int16(7), "smallint", pa.int16()),
         (-(2**31), "integer", pa.int32()),
         (-(2**63), "bigint", pa.int64()),
         (0.1, "double precision", pa.float64()),

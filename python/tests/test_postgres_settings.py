@@ -101,3 +101,11 @@ def test_a_drivers_settings(
         ].to_pylist() == [TEXT]
     finally:
         connection.close()
+
+
+def test_a_change_has_run_whether_or_not_its_result_is_read(client: Client) -> None:
+    client.query("CREATE TEMP TABLE slowly AS SELECT 1 AS a FROM pg_sleep(0.3)").close()
+    assert client.list("SELECT a FROM slowly") == [(1,)]
+    with pytest.raises(dray.QueryError, match="already exists"):
+        client.query("CREATE TEMP TABLE slowly (a int)")
+    assert client.list("SELECT a FROM slowly") == [(1,)]

@@ -36,11 +36,11 @@ def test_modes(target: Target) -> None:
 
 
 def test_schemas_and_temporary_tables(target: Target) -> None:
-    target.write(TABLE, schema="public", mode="replace")
-    assert len(target.rows("public.t")) == 3
+    target.write(TABLE, schema="other", mode="replace")
+    assert len(target.rows("other.t")) == 3
     # Appended to the first one in the search path, created in the first schema.
     target.write(TABLE, mode="append")
-    assert len(target.rows("public.t")) == 6
+    assert len(target.rows("other.t")) == 6
     target.write(TABLE)
     assert len(target.rows("w.t")) == 3
     assert target.fails(TABLE, 'schema "nowhere" does not exist', schema="nowhere").sqlstate
@@ -53,7 +53,7 @@ def test_schemas_and_temporary_tables(target: Target) -> None:
     assert target.dray.query("SELECT count(*) FROM t").to_arrow()[0].to_pylist() == [3]
     assert len(target.rows("w.t")) == 3
     target.fails(TABLE, "temporary table has no schema", temporary=True, schema="w")
-    target.oracle.execute("DROP TABLE public.t")
+    target.oracle.execute("DROP TABLE other.t")
 
 
 def test_names(target: Target) -> None:

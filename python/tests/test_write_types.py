@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 import pytest
 from postgres_type_cases import CASES, Case
@@ -11,6 +13,13 @@ import dray
 
 # What the column's type can't hold comes as text, which the server reads again.
 BACK = {"nonfinite": "text"}
+
+
+@pytest.fixture(autouse=True)
+def dropped(types: Types) -> Iterator[None]:
+    """Other tests look at all tables of the database."""
+    yield
+    types.oracle.execute("DROP TABLE IF EXISTS appended, created")
 
 
 def columns_differ(types: Types, one: str, other: str) -> int:

@@ -20,9 +20,11 @@ class Target:
         self.server = server
         self.dray = dray.connect(server.uri())
         self.oracle = server.connect()
-        self.oracle.execute("DROP SCHEMA IF EXISTS w CASCADE")
+        # Other tests have tables in the schema public.
+        self.oracle.execute("DROP SCHEMA IF EXISTS w, other CASCADE")
         self.oracle.execute("CREATE SCHEMA w")
-        self.dray.query("SET search_path TO w, public").close()
+        self.oracle.execute("CREATE SCHEMA other")
+        self.dray.query("SET search_path TO w, other").close()
 
     def rows(self, table: str = "w.t", columns: str = "*") -> list[tuple[Any, ...]]:
         return self.oracle.execute(f"SELECT {columns} FROM {table}").fetchall()

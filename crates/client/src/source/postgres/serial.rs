@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use dray_format::Limits;
+use dray_format::{BuiltBatch, Limits};
 use dray_format::arrow::Decoder;
 use dray_pgtypes::Options as TypeOptions;
 use dray_postgres::{CancelCheck as SocketCheck, CopyBytes, CopyStart, Options as RowOptions};
@@ -30,6 +30,8 @@ enum State {
         /// Taken when the result starts.
         start: Option<Box<Start>>,
         decoder: Decoder,
+        /// What was read when the statement started.
+        first: Option<Box<BuiltBatch>>,
         rows: u64,
     },
     Chunks {
@@ -69,9 +71,15 @@ impl SerialScan {
         let parameters = parameters(options.parameters.as_ref())?;
         let session = &mut connection.session;
         let schema = session.start(sql, &parameters, &row_options(options), check)?;
+        // A change has run when it has started. Whoever does not read the result, which has no
+        // columns, would otherwise cancel it.
+        let first = match schema.fields.is_empty() {
+            true => session.next_batch(None, check)?.map(Box::new),
+            false => None,
+        };
         let decoder = decoders.decoder(schema, options.strings);
         let start = Some(start_of(&decoder, Estimate::default()));
-        Ok((Self::new(State::Rows { start, decoder, rows: 0 }), Format::Rows(reason)))
+        Ok((Self::new(State::Rows { start, decoder, first, rows: 0 }), Format::Rows(reason)))
     }
 
     /// Starts a statement as a COPY of the extension.
@@ -164,7 +172,7 @@ impl SerialScan {
         context: &mut ReceiveContext<'_>,
         check: SocketCheck<'_>,
     ) -> Result<Event> {
-        let State::Rows { decoder, rows, .. } = &mut self.state else {
+        let State::Rows { decoder, first, rows, .. } = &mut self.state else {
             return Ok(Event::Finished { server: None });
         };
         let session = &mut connection.session;
@@ -172,7 +180,11 @@ impl SerialScan {
         let is_table = context.memory.block_bytes() > 0;
         let mut copy = |bytes: &[u8]| context.memory.copy(bytes).ok();
         let copy: Option<CopyBytes<'_>> = if is_table { Some(&mut copy) } else { None };
-        let Some(built) = session.next_batch(copy, check)? else {
+        let built = match first.take() {
+            Some(built) => Some(*built),
+            None => session.next_batch(copy, check)?,
+        };
+        let Some(built) = built else {
             self.rows = Some(*rows);
             *context.profile = session.take_profile();
             self.state = State::Ended;
