@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use dray_format::{BuiltBatch, Limits};
 use dray_format::arrow::Decoder;
+use dray_format::{BuiltBatch, Limits};
 use dray_pgtypes::Options as TypeOptions;
 use dray_postgres::{CancelCheck as SocketCheck, CopyBytes, CopyStart, Options as RowOptions};
 use dray_wire::{Checksums, ClientSession, CompressionChoice, Estimate, Known, ServerEvent};
