@@ -132,15 +132,15 @@ class Dray : public adbc_validation::DriverQuirks {
     }
   }
 
-  bool supports_bulk_ingest(const char*) const override { return INGEST; }
-  bool supports_bulk_ingest_db_schema() const override { return INGEST; }
-  bool supports_bulk_ingest_temporary() const override { return INGEST; }
+  bool supports_bulk_ingest_db_schema() const override { return true; }
+  bool supports_bulk_ingest_temporary() const override { return true; }
   bool supports_cancel() const override { return true; }
   bool supports_execute_schema() const override { return true; }
-  bool supports_partitioned_data() const override { return false; }
+  bool supports_partitioned_data() const override { return true; }
+  bool supports_concurrent_statements() const override { return true; }
   bool supports_metadata_current_catalog() const override { return true; }
   bool supports_metadata_current_db_schema() const override { return true; }
-  bool supports_statistics() const override { return STATISTICS; }
+  bool supports_statistics() const override { return true; }
   std::string catalog() const override { return "postgres"; }
   std::string db_schema() const override { return "public"; }
 
@@ -157,10 +157,6 @@ class Dray : public adbc_validation::DriverQuirks {
         return std::nullopt;
     }
   }
-
- private:
-  static constexpr bool INGEST = true;
-  static constexpr bool STATISTICS = true;
 };
 
 class DatabaseTest : public ::testing::Test, public adbc_validation::DatabaseTest {

@@ -76,8 +76,9 @@ def test_schemas_catalogs_and_temporary_tables(
         cursor.adbc_ingest("mine", TABLE, "append", temporary=True)
         cursor.execute("SELECT count(*) FROM pg_temp.mine")
         assert cursor.fetchone() == (6,)
-        with pytest.raises(dbapi.Error, match="temporary table has no schema"):
+        with pytest.raises(dbapi.Error, match="temporary table has no schema") as caught:
             cursor.adbc_ingest("x", TABLE, "create", temporary=True, db_schema_name="ingest")
+        assert caught.value.status_code == AdbcStatusCode.INVALID_STATE
 
 
 def test_errors_leave_the_connection_usable(
@@ -88,8 +89,10 @@ def test_errors_leave_the_connection_usable(
         with pytest.raises(dbapi.Error, match='column "v", row 2: 40000') as caught:
             cursor.adbc_ingest("ingested", pa.table({"v": [1, 40000]}), "append")
         assert caught.value.sqlstate == "22003"
-        with pytest.raises(dbapi.Error, match='no column "w"'):
-            cursor.adbc_ingest("ingested", pa.table({"w": [1]}), "append")
+        for strange, match in (({"w": [1]}, 'no column "w"'), ({"v": [b"a"]}, 'column "v"')):
+            with pytest.raises(dbapi.Error, match=match) as caught:
+                cursor.adbc_ingest("ingested", pa.table(strange), "append")
+            assert caught.value.status_code == AdbcStatusCode.ALREADY_EXISTS
         cursor.execute("SELECT count(*) FROM ingested")
         assert cursor.fetchone() == (1,)
         end(adbc)

@@ -1,7 +1,9 @@
 //! Bulk ingest: writing bound data into a table.
 
+use std::ffi::c_char;
+
 use adbc_core::constants::*;
-use adbc_core::error::Result;
+use adbc_core::error::{Error, Result, Status};
 use arrow::record_batch::RecordBatchReader;
 use dray_client::{SourceKind, WriteMode, WriteOptions};
 
@@ -16,6 +18,9 @@ const MODES: &[(&str, WriteMode)] = &[
     (ADBC_INGEST_OPTION_MODE_REPLACE, WriteMode::Replace),
     (ADBC_INGEST_OPTION_MODE_CREATE_APPEND, WriteMode::CreateAppend),
 ];
+
+/// The SQLSTATEs of a table that lacks a column of the data, or has it with another type.
+const MISMATCHES: [&[u8; 5]; 2] = [b"42703", b"42804"];
 
 /// Where a statement's bound data is written.
 #[derive(Debug, Default)]
@@ -78,8 +83,9 @@ impl IngestSettings {
     /// Writes the data, and returns the number of rows.
     ///
     /// # Errors
-    /// InvalidState without a table, NotImplemented for a Dray server or another database; when a
-    /// value does not fit, or the server refuses.
+    /// InvalidState without a table, and for a temporary one in a schema; NotImplemented for a Dray
+    /// server or another database; AlreadyExists if the table has other columns than the data, as
+    /// ADBC's header wants it; when a value does not fit, or the server refuses.
     pub(crate) fn run(
         &self,
         session: &Session,
@@ -89,6 +95,9 @@ impl IngestSettings {
         let Some(table) = &self.table else {
             return Err(invalid_state("the statement names no table to write into"));
         };
+        if self.options.temporary && self.options.schema.is_some() {
+            return Err(invalid_state("a temporary table has no schema of its own"));
+        }
         if session.kind == SourceKind::Dray {
             return Err(not_implemented("a Dray server only reads: it takes no bulk ingest"));
         }
@@ -102,6 +111,12 @@ impl IngestSettings {
                 )));
             }
         }
-        session.write(table, data, &self.options, running)
+        session.write(table, data, &self.options, running).map_err(|error| {
+            let is_mismatch = MISMATCHES.iter().any(|it| it.map(|c| c as c_char) == error.sqlstate);
+            match is_mismatch && self.options.mode != WriteMode::Create {
+                true => Error { status: Status::AlreadyExists, ..error },
+                false => error,
+            }
+        })
     }
 }
