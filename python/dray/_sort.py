@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from . import _dray
 from ._dray import Sorted, SortProgress
-from .errors import Error, ExecutionError, UsageError
+from ._source import SourceRecorder
+from .errors import UsageError
 
 if TYPE_CHECKING:
-    from typing import Literal, Protocol
+    from typing import Literal
 
-    from pyarrow import RecordBatch, RecordBatchReader  # type: ignore[import-untyped,unused-ignore]
-
-    class ArrowStream(Protocol):
-        def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    from ._source import ArrowStream
 
 
 @dataclass(frozen=True)
@@ -125,22 +122,10 @@ def sort(
     cores = len(os.sched_getaffinity(0))
     memory_text = None if memory is None else str(memory)
     threads = cores if threads is None else threads
-    recorder = _SourceRecorder(source)
-    try:
+    with SourceRecorder(source) as recorder:
         return _dray.sort(
             recorder.source, columns, memory_text, folder, duplicates, limit, threads, progress
         )
-    except Error:
-        cause = recorder.failure
-        if cause is None:
-            raise
-        if not isinstance(cause, Exception):
-            raise cause from None
-        raise ExecutionError(
-            f"the source of the rows failed: {type(cause).__name__}: {cause}"
-        ) from cause
-    finally:
-        recorder.forget()
 
 
 def _native_key(key: str | SortKey) -> str | tuple[str, bool, bool]:
@@ -150,33 +135,3 @@ def _native_key(key: str | SortKey) -> str | tuple[str, bool, bool]:
     if isinstance(key, str):
         return key
     raise UsageError(f"can't sort by {key!r}, expected a column's name or a SortKey")
-
-
-class _SourceRecorder:
-    """Wraps a source and records the exception that it raises.
-
-    Arrow's C stream interface passes on only the text of an exception.
-    """
-
-    def __init__(self, source: ArrowStream) -> None:
-        self.source = source
-        self.failure: BaseException | None = None
-        pyarrow = sys.modules.get("pyarrow")
-        # Only a pyarrow reader can run Python code; other sources need no wrapper.
-        if pyarrow is not None and isinstance(source, pyarrow.RecordBatchReader):
-            self.source = pyarrow.RecordBatchReader.from_batches(
-                source.schema, self._batches(source)
-            )
-
-    def _batches(self, reader: RecordBatchReader) -> Iterator[RecordBatch]:
-        try:
-            yield from reader
-        except GeneratorExit:
-            raise
-        except BaseException as failure:
-            self.failure = failure
-            raise
-
-    def forget(self) -> None:
-        """Drop the exception, whose traceback keeps frames and their batches alive."""
-        self.failure = None

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _dray
-from ._sort import _SourceRecorder
+from ._source import SourceRecorder
 from ._stats import _Items
-from .errors import Error, ExecutionError, UsageError
+from .errors import UsageError
 
 if TYPE_CHECKING:
     from ._dray import Progress
@@ -142,8 +142,7 @@ def _write(
     progress: Callable[[Progress], object] | None,
 ) -> Written:
     """Write data; :meth:`Writes.write` documents the parameters."""
-    recorder = _SourceRecorder(_source(data))
-    try:
+    with SourceRecorder(_source(data)) as recorder:
         rows, size, as_text, seconds = _dray.write(
             connection,
             table,
@@ -154,17 +153,6 @@ def _write(
             list((types or {}).items()),
             progress,
         )
-    except Error:
-        cause = recorder.failure
-        if cause is None:
-            raise
-        if not isinstance(cause, Exception):
-            raise cause from None
-        raise ExecutionError(
-            f"the source of the rows failed: {type(cause).__name__}: {cause}"
-        ) from cause
-    finally:
-        recorder.forget()
     return Written(rows, size, "text" if as_text else "binary", *seconds)
 
 
