@@ -159,37 +159,22 @@ class Dray : public adbc_validation::DriverQuirks {
   }
 };
 
-class DatabaseTest : public ::testing::Test, public adbc_validation::DatabaseTest {
+template <class Tests>
+class Fixture : public ::testing::Test, public Tests {
  public:
   const adbc_validation::DriverQuirks* quirks() const override { return &quirks_; }
-  void SetUp() override { ASSERT_NO_FATAL_FAILURE(SetUpTest()); }
-  void TearDown() override { ASSERT_NO_FATAL_FAILURE(TearDownTest()); }
+  void SetUp() override { ASSERT_NO_FATAL_FAILURE(Tests::SetUpTest()); }
+  void TearDown() override { ASSERT_NO_FATAL_FAILURE(Tests::TearDownTest()); }
 
  private:
   Dray quirks_;
 };
-ADBCV_TEST_DATABASE(DatabaseTest)
 
-class ConnectionTest : public ::testing::Test, public adbc_validation::ConnectionTest {
- public:
-  const adbc_validation::DriverQuirks* quirks() const override { return &quirks_; }
-  void SetUp() override { ASSERT_NO_FATAL_FAILURE(SetUpTest()); }
-  void TearDown() override { ASSERT_NO_FATAL_FAILURE(TearDownTest()); }
-
- private:
-  Dray quirks_;
-};
-ADBCV_TEST_CONNECTION(ConnectionTest)
-
-class StatementTest : public ::testing::Test, public adbc_validation::StatementTest {
- public:
-  const adbc_validation::DriverQuirks* quirks() const override { return &quirks_; }
-  void SetUp() override { ASSERT_NO_FATAL_FAILURE(SetUpTest()); }
-  void TearDown() override { ASSERT_NO_FATAL_FAILURE(TearDownTest()); }
-
- private:
-  Dray quirks_;
-};
-ADBCV_TEST_STATEMENT(StatementTest)
+using DrayDatabase = Fixture<adbc_validation::DatabaseTest>;
+using DrayConnection = Fixture<adbc_validation::ConnectionTest>;
+using DrayStatement = Fixture<adbc_validation::StatementTest>;
+ADBCV_TEST_DATABASE(DrayDatabase)
+ADBCV_TEST_CONNECTION(DrayConnection)
+ADBCV_TEST_STATEMENT(DrayStatement)
 
 }  // namespace
