@@ -10,6 +10,9 @@ use super::super::policy::StatementPolicy;
 use crate::error::{Error, ErrorKind, Result};
 use crate::write::{WriteMode, WriteOptions};
 
+/// SQLSTATE `duplicate_table`.
+const DUPLICATE_TABLE: &str = "42P07";
+
 /// A table and its columns.
 pub(super) struct Table {
     /// The table's name as SQL writes it.
@@ -186,8 +189,14 @@ fn create(
     }
     let statement = format!("CREATE {temporary}TABLE {unless}{name} ({columns})");
     policy.note_statement(session, &statement);
-    session.change(&statement, check)?;
-    Ok(())
+    session.change(&statement, check).map_err(|error| {
+        let is_there = error.sqlstate() == Some(DUPLICATE_TABLE);
+        let error = Error::from(error);
+        match is_there {
+            true => error.with_hint("the mode append adds rows to it, and replace drops it first"),
+            false => error,
+        }
+    })
 }
 
 /// A type's name that the server knows. What it does not read as a type's name could be any SQL.
