@@ -33,7 +33,7 @@ const ROWS_MAX: usize = 1 << 16;
 const SLOW_START_ROUND_TRIPS: u32 = 8;
 /// The time that a chunk should take on the network. λ changes only between chunks, so chunks must
 /// not take long.
-const CHUNK_NETWORK_NS: f64 = 300e6;
+const CHUNK_NETWORK_NS: f64 = 1e9;
 /// The most and the fewest rows of a probe.
 const PROBE_ROWS_MAX: usize = 8192;
 const PROBE_ROWS_MIN: usize = 2048;
