@@ -7,7 +7,7 @@ mod drive;
 
 use dray_format::{Limits, crc32c};
 use dray_fuzz::LimitedAllocator;
-use dray_wire::{ClientSession, FRAME_HEADER_BYTES, Query};
+use dray_wire::{ClientSession, FRAME_HEADER_BYTES, PlanRequest, Query};
 use libfuzzer_sys::fuzz_target;
 
 /// Several times the limits below.
@@ -17,12 +17,48 @@ static ALLOCATOR: LimitedAllocator = LimitedAllocator::new(64 << 20);
 const LIMITS: Limits =
     Limits { chunk_bytes_max: 1 << 20, decoded_bytes_max: 1 << 20, row_bytes_max: 1 << 20 };
 const STARTED: u8 = 0x82;
+const PLANNED: u8 = 0x89;
 
 fuzz_target!(|input: &[u8]| {
     if let Ok(names) = drive::answers_within(LIMITS, &with_query_checksums(input)) {
         assert!(matches!(names.first(), Some(&"welcome" | &"error")), "{names:?}");
     }
+    let plans = std::iter::repeat_with(|| drive::Asked::Plan(plan()));
+    if let Ok(heard) = drive::heard(&with_plan_checksums(input), plans) {
+        assert!(heard.names.iter().all(|name| *name != "started"), "{:?}", heard.names);
+    }
 });
+
+fn plan() -> PlanRequest {
+    PlanRequest {
+        statement: 0,
+        sql: "SELECT 1".into(),
+        parameters: Vec::new(),
+        parts_max: None,
+        lease_ms: 1,
+    }
+}
+
+/// Sets the checksum of the request in each plan, and its digest.
+fn with_plan_checksums(input: &[u8]) -> Vec<u8> {
+    let mut out = input.to_vec();
+    let mut at = 0;
+    while let Some(raw) = out.get(at..).and_then(|rest| rest.first_chunk::<16>()) {
+        let [a, b, c, d, kind, _, _, _, s, t, u, v, ..] = *raw;
+        let bytes = u32::from_le_bytes([a, b, c, d]) as usize;
+        let end = at.saturating_add(FRAME_HEADER_BYTES).saturating_add(bytes);
+        if kind == PLANNED && bytes >= 12 && end <= out.len() {
+            let mut payload = u32::from_le_bytes([s, t, u, v]).to_le_bytes().to_vec();
+            payload.extend(8_u32.to_le_bytes());
+            payload.extend(b"SELECT 1\0\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0");
+            out[at + 12..at + 16].copy_from_slice(&crc32c(0, &payload).to_le_bytes());
+            let digest = crc32c(0, &out[at + FRAME_HEADER_BYTES..end - 4]);
+            out[end - 4..end].copy_from_slice(&digest.to_le_bytes());
+        }
+        at = end;
+    }
+    out
+}
 
 /// Sets the checksum in each started message to that of the client's query, since the fuzzer could
 /// not guess it.

@@ -30,8 +30,11 @@ class Proof(NamedTuple):
 class Plan:
     """A query as parts. :meth:`Connection.partitions` makes it.
 
-    It holds a snapshot of the database. :meth:`verify`, :meth:`release`, the end of a ``with``
-    block and the end of the lease give it up; parts that nobody has begun to read are errors then.
+    For PostgreSQL it holds a snapshot. :meth:`verify`, :meth:`release`, the end of a ``with`` block
+    and the end of the lease give it up; parts that nobody has begun to read are errors then.
+
+    A Dray server keeps nothing of a plan, since its tables don't change while it runs. Its parts
+    can be read until the lease ends or the server stops, also after :meth:`release`.
     """
 
     def __init__(self, native: _dray.Plan) -> None:
@@ -42,8 +45,10 @@ class Plan:
     def partitions(self) -> list[bytes]:
         """The parts, for :func:`dray.read_partition` in any process on any host.
 
-        They have no password unless ``include_password`` was set. A part is as powerful as a
-        program that runs the query: read only parts from people whose programs you would run.
+        Those of PostgreSQL have no password unless ``include_password`` was set. A part is as
+        powerful as a program that runs the query: read only parts from people whose programs you
+        would run. Those of a Dray server have a pass in place of its token: until the lease ends,
+        whoever has a part can read the rows of the plan, and nothing else.
         """
         return list(self._partitions)
 
@@ -69,7 +74,7 @@ class Plan:
 
     @property
     def released(self) -> bool:
-        """Whether this process has given the snapshot up."""
+        """Whether this process has released the plan."""
         return self._native.released
 
     def verify(self, receipts: Iterable[bytes]) -> Proof:
@@ -96,7 +101,10 @@ class Plan:
         return Proof(*self._native.verify(list(receipts)))
 
     def release(self) -> None:
-        """Give the snapshot up. Parts that are being read can be read to their ends."""
+        """Give a snapshot of PostgreSQL up.
+
+        Parts that are being read can be read to their ends. At a Dray server nothing changes.
+        """
         self._native.release()
 
     def __len__(self) -> int:
@@ -142,15 +150,19 @@ class Planning:
         numeric: str = "text",
         nonfinite: NonFinite = "error",
     ) -> Plan:
-        """Divide a query into parts that other processes read, on any host, under one snapshot.
+        """Divide a query into parts that other processes read, on any host, all of the same data.
 
-        PostgreSQL only. The parts are ranges of the query's table. A query that can't be divided,
-        such as a join, becomes one part; :attr:`Plan.reason` says why. The snapshot is held over
-        another connection, so this one stays free.
+        A query that can't be divided, such as a join, becomes one part; :attr:`Plan.reason` says
+        why.
 
-        Parts see what is committed now. While the plan lasts, their tables can't be truncated,
-        rewritten or dropped, and rows that are deleted meanwhile keep their space: end the plan
-        when it is read.
+        PostgreSQL: the parts are ranges of the query's table. They see what is committed now, by a
+        snapshot that is held over another connection, so this one stays free. While the plan lasts,
+        their tables can't be truncated, rewritten or dropped, and rows that are deleted meanwhile
+        keep their space: end the plan when it is read.
+
+        A Dray server: the parts are row groups, ranges of files, whole files, or batches of tables
+        in memory, and queries may filter, project and unite them. Readers need no token. TLS works
+        with the authorities of the reader's system (``SSL_CERT_FILE`` names others).
 
         Parameters
         ----------
@@ -160,15 +172,17 @@ class Planning:
             The values of ``$1, $2 …``, as for :meth:`Connection.query`.
         at_most : int, optional
             The maximum number of parts, up to 65,536; by default one for each 64 MiB of the table.
-            Small tables have fewer.
+            Small tables have fewer, and so have files that can't be divided, such as one CSV file.
         lease : float
             Seconds until parts can no longer be read, at most a day. The server keeps the time,
-            and frees the snapshot at its end even if this process hangs.
+            and frees a snapshot at its end even if this process hangs.
         include_password : bool
-            Whether the parts contain this connection's password, for readers whose environment
-            has none. Whoever sees such a part sees the password.
+            Whether the parts contain this connection's password to PostgreSQL, for readers whose
+            environment has none. Whoever sees such a part sees the password. The parts of a Dray
+            server never contain its token.
         strings, numeric, nonfinite
-            As for :meth:`Connection.query`. The last two also apply to the readers.
+            As for :meth:`Connection.query`. The last two are for PostgreSQL, and also apply to the
+            readers.
 
         Returns
         -------

@@ -36,8 +36,9 @@ def read_partition(
     descriptor : bytes
         One of :attr:`Plan.partitions`.
     uri : str, optional
-        How to connect to the plan's server, as the same user. By default the part says it; the
-        password comes from this process's environment (``PGPASSWORD``, the password file).
+        How to connect to the plan's server, as the same user. By default the part says it;
+        PostgreSQL's password comes from this process's environment (``PGPASSWORD``, the password
+        file). A Dray server gets the part's pass, unless the uri has a token.
     timeout, read_timeout
         As for :func:`connect`.
     row_bytes_max, batch_rows, batch_bytes, compression, strings, extension, progress
@@ -51,7 +52,10 @@ def read_partition(
     Raises
     ------
     ExecutionError
-        The plan's lease is over, its planner has ended, or its tables are not the same any more.
+        The plan's lease is over, its planner has ended, its tables are not the same any more, or
+        the Dray server has restarted since.
+    AuthenticationError
+        The Dray server refuses the part's ticket or pass, because it was altered.
     UsageError
         The descriptor was altered or is of another version, or this session has other settings
         than the planner's.
@@ -64,8 +68,8 @@ def read_partition(
     ...         return result.receipt
     """
     descriptor = bytes(descriptor)
-    part_uri = _dray.part_uri(descriptor)
-    connection = connect(uri or part_uri, timeout=timeout, read_timeout=read_timeout)
+    connect_to = _dray.part_uri(descriptor, uri)
+    connection = connect(connect_to, timeout=timeout, read_timeout=read_timeout)
     try:
         native = _dray.read_partition(
             connection._native,

@@ -115,11 +115,11 @@ impl Drop for Plan {
     }
 }
 
-/// Where a part is read.
+/// What to connect to for reading a part: `uri`, or what the part says.
 #[pyfunction]
-pub fn part_uri(py: Python<'_>, descriptor: &[u8]) -> PyResult<String> {
+pub fn part_uri(py: Python<'_>, descriptor: &[u8], uri: Option<&str>) -> PyResult<String> {
     let part = Part::decode(descriptor).map_err(|error| exception(py, &error))?;
-    Ok(part.uri().to_owned())
+    Ok(part.connect_uri(uri))
 }
 
 /// Starts to read a part over a connection. `dray.read_partition` documents the parameters.

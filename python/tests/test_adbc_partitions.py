@@ -130,7 +130,15 @@ def test_the_connection_is_the_lease(big: PostgresServer, adbc: dbapi.Connection
             read(adbc, parts[0])
 
 
-def test_a_dray_server_has_none(server: Any) -> None:
-    with connect(server.unix) as connection, connection.cursor() as cursor:
-        with pytest.raises(dbapi.NotSupportedError, match="a Dray server plans no partitions"):
-            cursor.adbc_execute_partitions("SELECT 1")
+def test_a_dray_server(server: Any) -> None:
+    sql = "SELECT id, text FROM numbers WHERE id > $1"
+    with connect(server.unix, {"dray.at_most": "3"}) as planner, planner.cursor() as cursor:
+        whole = cursor.execute(sql, [100]).fetch_arrow_table()
+        parts, schema = cursor.adbc_execute_partitions(sql, [100])
+        assert len(parts) == 3 and schema == whole.schema
+        tables = [read(planner, part) for part in parts[:1]]
+        with connect(server.unix) as other:
+            tables += [read(other, part) for part in parts[1:]]
+        assert pa.concat_tables(tables).sort_by("id").equals(whole.sort_by("id"))
+        cursor.execute("SELECT 1 AS one")
+        assert cursor.fetchall() == [(1,)]

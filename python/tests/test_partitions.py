@@ -375,12 +375,12 @@ def test_over_a_socket_and_a_pooler(postgres: PostgresServer, big: PostgresServe
         pooler.stop()
 
 
-def test_a_dray_server_says_what_to_do(connection: dray.Connection) -> None:
-    with pytest.raises(dray.UsageError, match="a Dray server plans no partitions.*query"):
-        connection.partitions("SELECT 1")
-
-
-def test_parts_are_of_their_server(client: dray.Connection, server: Any) -> None:
+def test_parts_are_of_their_server(
+    client: dray.Connection, big: PostgresServer, server: Any
+) -> None:
     with client.partitions("SELECT id FROM many") as plan:
-        with pytest.raises(dray.UsageError, match="the part is of a PostgreSQL server"):
+        with pytest.raises(dray.UsageError, match="the part is of PostgreSQL"):
             dray.read_partition(plan.partitions[0], uri=server.unix)
+    with dray.connect(server.unix) as other, other.partitions("SELECT 1 AS one") as plan:
+        with pytest.raises(dray.UsageError, match="the part is of a Dray server"):
+            dray.read_partition(plan.partitions[0], uri=big.uri())

@@ -13,6 +13,12 @@ from vectors_nested import accepted_nested
 from vectors_page import accepted_pages
 from vectors_page_reject import rejected_pages
 from vectors_partition import accepted_parts, rejected_parts
+from vectors_plans import (
+    accepted_dray_parts,
+    accepted_plans,
+    rejected_dray_parts,
+    rejected_plans,
+)
 from vectors_reject import rejected_chunks
 from vectors_sessions import accepted_sessions, rejected_sessions
 from vectors_state import accepted_states
@@ -53,15 +59,15 @@ def files() -> dict[str, bytes]:
         out[f"accept/{vector.name}.page.json"] = json_lines(members)
     for name, data in rejected_pages().items():
         out[f"reject/{name}.page"] = data
-    for name, (data, messages) in accepted_sessions().items():
+    for name, (data, messages) in (accepted_sessions() | accepted_plans()).items():
         out[f"accept/{name}"] = data
         out[f"accept/{name}.json"] = json_lines({"messages": messages})
-    for name, data in rejected_sessions().items():
+    for name, data in (rejected_sessions() | rejected_plans()).items():
         out[f"reject/{name}"] = data
-    for name, (data, members) in accepted_parts().items():
+    for name, (data, members) in (accepted_parts() | accepted_dray_parts()).items():
         out[f"accept/{name}"] = data
         out[f"accept/{name}.json"] = json_lines(members)
-    for name, data in rejected_parts().items():
+    for name, data in (rejected_parts() | rejected_dray_parts()).items():
         out[f"reject/{name}"] = data
     return out
 

@@ -4,6 +4,7 @@ import hashlib
 from dataclasses import dataclass
 
 from cursor import Cursor, Refused
+from message_fields import check_pass, check_ticket
 from schema import Field, decode_schema
 
 MASK = (1 << 64) - 1
@@ -22,6 +23,28 @@ class Range:
 
 
 @dataclass
+class PostgresPart:
+    """Section 2, source 01."""
+
+    numeric: str
+    nonfinite: str
+    server: str
+    settings: list[tuple[str, str]]
+    snapshot: str
+    snapshot_digest: bytes
+    relations: str
+    range: Range | None
+
+
+@dataclass
+class DrayPart:
+    """Section 2, source 02."""
+
+    token: str  # the pass
+    ticket: bytes
+
+
+@dataclass
 class Descriptor:
     """Section 1 and 2."""
 
@@ -36,14 +59,7 @@ class Descriptor:
     sql: str
     parameters: bytes
     schema: list[Field]
-    numeric: str
-    nonfinite: str
-    server: str
-    settings: list[tuple[str, str]]
-    snapshot: str
-    snapshot_digest: bytes
-    relations: str
-    range: Range | None
+    source: PostgresPart | DrayPart
 
 
 @dataclass
@@ -101,7 +117,7 @@ def decode_descriptor(data: bytes) -> Descriptor:
     rows, expected = (
         None if value == UNKNOWN else value for value in (cursor.u64("rows"), cursor.u64("bytes"))
     )
-    if (source := cursor.u8("source")) != 1:
+    if (source := cursor.u8("source")) not in (1, 2):
         raise Refused("payload", f"source {source}")
     uri = cursor.string("uri")
     if len(uri.encode()) > URI_MAX:
@@ -118,6 +134,15 @@ def decode_descriptor(data: bytes) -> Descriptor:
         sql=cursor.string("sql"),
         parameters=cursor.bytes("parameters"),
         schema=decode_schema(cursor.bytes("schema")),
+        source=of_postgres(cursor) if source == 1 else of_dray(cursor),
+    )
+    if cursor.left():
+        raise Refused("payload", f"{cursor.left()} bytes are left")
+    return descriptor
+
+
+def of_postgres(cursor: Cursor) -> PostgresPart:
+    return PostgresPart(
         numeric=cursor.string("numeric"),
         nonfinite=cursor.string("nonfinite"),
         server=cursor.string("server"),
@@ -127,9 +152,11 @@ def decode_descriptor(data: bytes) -> Descriptor:
         relations=cursor.string("relations"),
         range=block_range(cursor),
     )
-    if cursor.left():
-        raise Refused("payload", f"{cursor.left()} bytes are left")
-    return descriptor
+
+
+def of_dray(cursor: Cursor) -> DrayPart:
+    token = check_pass(cursor.string("pass"))
+    return DrayPart(token, check_ticket(cursor.bytes("ticket")))
 
 
 def settings(cursor: Cursor) -> list[tuple[str, str]]:

@@ -5,27 +5,45 @@
 import struct
 from chunk import Chunk, decode_chunk, receive_state
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from client_messages import (
+    CANCEL,
+    GOODBYE,
+    HELLO,
+    PART,
+    PLAN,
+    PLANS_SINCE,
+    QUERY,
+    VERSION,
+    VERSION_MIN,
+    Asked,
+    ClientSession,
+    Message,
+)
 from crc32c import crc32c
 from cursor import Cursor, Refused
 from header import CHECKSUMMED, HEADER_BYTES, Limits, decode_header
+from message_fields import (
+    COMPRESSIONS,
+    PARTS_MAX,
+    check_pass,
+    check_ticket,
+    check_used_up,
+    read_u64s,
+    within,
+)
 from schema import Field, decode_schema
 from tables import Tables
 
-VERSION_MIN, VERSION = 2, 3
 INSTANCE_BYTES = 16
 FRAME_HEADER_BYTES = 8
 PAYLOAD_BYTES_MAX_BEFORE_WELCOME = 64 << 10
 PAYLOAD_BYTES_MAX = 16 << 20
-U32_MAX = (1 << 32) - 1
 
-HELLO, QUERY, CANCEL, GOODBYE = 0x01, 0x02, 0x03, 0x05
-WELCOME, STARTED, CHUNK, PROGRESS, FINISHED, ERROR, REPORT, STATE = range(0x81, 0x89)
-CLIENT_KINDS = (HELLO, QUERY, CANCEL, GOODBYE)
-SERVER_KINDS = (WELCOME, STARTED, CHUNK, PROGRESS, FINISHED, ERROR, REPORT, STATE)
+WELCOME, STARTED, CHUNK, PROGRESS, FINISHED, ERROR, REPORT, STATE, PLANNED = range(0x81, 0x8A)
+CLIENT_KINDS = (HELLO, QUERY, CANCEL, GOODBYE, PLAN, PART)
+SERVER_KINDS = (WELCOME, STARTED, CHUNK, PROGRESS, FINISHED, ERROR, REPORT, STATE, PLANNED)
 
-COMPRESSIONS = ("auto", "none", "light", "lz4", "zstd")
 ERROR_KINDS = (
     None,
     "protocol",
@@ -38,22 +56,6 @@ ERROR_KINDS = (
     "shutdown",
     "internal",
 )
-
-
-@dataclass
-class Message:
-    name: str
-    fields: dict
-
-
-@dataclass
-class Asked:
-    """What a query asked for, which its answer must match."""
-
-    checksum: int = 0  # of the query's payload; 0 for a COPY of PostgreSQL
-    limits: Limits = Limits()
-    checksums: bool = False
-    plan_only: bool = False
 
 
 def check_server_session(data: bytes, asked: Callable[[int], Asked]) -> list[Message]:
@@ -69,7 +71,7 @@ def check_server_session(data: bytes, asked: Callable[[int], Asked]) -> list[Mes
 
 def check_client_session(data: bytes) -> list[Message]:
     """Checks what a client sent on one connection. Raises Refused."""
-    session = _ClientSession()
+    session = ClientSession()
     return [
         session.message(kind, payload)
         for kind, payload in frames(data, CLIENT_KINDS, HELLO, session)
@@ -78,7 +80,7 @@ def check_client_session(data: bytes) -> list[Message]:
 
 def check_exchange(requests: bytes, answers: bytes) -> list[Message]:
     """Checks both directions of one connection: the answers must match the queries."""
-    session = _ClientSession()
+    session = ClientSession()
     for kind, payload in frames(requests, CLIENT_KINDS, HELLO, session):
         session.message(kind, payload)
     return check_server_session(answers, lambda statement: session.asked.get(statement, Asked()))
@@ -132,6 +134,7 @@ class _ServerSession:
         self.asked_by_statement = asked
         self.asked = Asked()  # of the running statement
         self.checksums = False  # whether each of its chunks must have one
+        self.version = 0  # that of welcome
         self.welcomed = False
         self.ended = False
         self.statement = 0  # the last one, or the running one
@@ -158,6 +161,7 @@ class _ServerSession:
             FINISHED: self.finished,
             ERROR: self.error,
             REPORT: self.report,
+            PLANNED: self.planned,
         }
         if kind in (PROGRESS, REPORT):
             self.digest = crc32c(payload, self.digest)
@@ -167,6 +171,8 @@ class _ServerSession:
         check_used_up(cursor, message.name)
         if kind == STARTED:
             self.digest = crc32c(payload)
+        if kind == PLANNED and message.fields["digest"] != crc32c(payload[:-4]):
+            raise Refused("finished", "the digest of a plan")
         return message
 
     def welcome(self, cursor: Cursor) -> Message:
@@ -176,7 +182,7 @@ class _ServerSession:
         fields["server"] = cursor.string("server")
         if fields["version"] >= 3:
             fields["instance"] = cursor.take(INSTANCE_BYTES, "instance")
-        self.welcomed = True
+        self.welcomed, self.version = True, fields["version"]
         return Message("welcome", fields)
 
     def started(self, cursor: Cursor) -> Message:
@@ -200,6 +206,8 @@ class _ServerSession:
         }
         check_used_up(cursor, "started")
         self.asked = self.asked_by_statement(statement)
+        if self.asked.parts:
+            raise Refused("order", "started answers a plan")
         if query != self.asked.checksum:
             raise Refused(
                 "query", f"the answer to {query:08x}, the query is {self.asked.checksum:08x}"
@@ -211,6 +219,34 @@ class _ServerSession:
         self.rows = self.chunks = 0
         self.tables = Tables()
         return Message("started", fields)
+
+    def planned(self, cursor: Cursor) -> Message:
+        """Section 12."""
+        statement = cursor.u32("statement")
+        if self.schema is not None or statement <= self.statement:
+            raise Refused("order", f"planned {statement} after {self.statement}")
+        self.asked = self.asked_by_statement(statement)
+        if not self.asked.parts or self.version < PLANS_SINCE:
+            raise Refused("order", "planned answers a plan, from version 4 on")
+        fields = {
+            "statement": statement,
+            "query": cursor.u32("query"),
+            "schema": decode_schema(cursor.bytes("schema")),
+            "reason": cursor.string("reason"),
+            "plan": cursor.take(16, "plan"),
+            "deadline": cursor.u64("deadline"),
+            "pass": check_pass(cursor.string("pass")),
+        }
+        count = within("parts", cursor.u32("parts"), 1, PARTS_MAX)
+        fields["parts"] = [
+            read_u64s(cursor, "rows", "bytes") | {"ticket": check_ticket(cursor.bytes("ticket"))}
+            for _ in range(count)
+        ]
+        fields["digest"] = cursor.u32("digest")
+        if fields["query"] != self.asked.checksum:
+            raise Refused("query", f"the answer to {fields['query']:08x}")
+        self.statement = statement
+        return Message("planned", fields)
 
     def chunk(self, payload: bytes) -> Message:
         if self.schema is None:
@@ -313,104 +349,3 @@ class _ServerSession:
     def check_end(self):
         if self.schema is not None or not (self.welcomed or self.ended):
             raise Refused("cut", "a stream without its end is an error, never a short result")
-
-
-class _ClientSession:
-    """Section 2. The client's side does not show whether a statement still runs."""
-
-    def __init__(self):
-        self.greeted = False
-        self.ended = False
-        self.statement = 0
-        self.asked: dict[int, Asked] = {}
-
-    def message(self, kind: int, payload: bytes) -> Message:
-        if self.ended:
-            raise Refused("order", "a message after goodbye")
-        cursor = Cursor(payload, short="payload")
-        read = {HELLO: self.hello, QUERY: self.query, CANCEL: self.cancel, GOODBYE: self.goodbye}
-        message = read[kind](cursor)
-        check_used_up(cursor, message.name)
-        if kind == QUERY:
-            fields = message.fields
-            limits = Limits(
-                **{
-                    name: fields[name]
-                    for name in ("chunk_bytes_max", "decoded_bytes_max", "row_bytes_max")
-                }
-            )
-            asked = Asked(crc32c(payload), limits, fields["checksums"] == 1, fields["flags"] == 1)
-            self.asked[fields["statement"]] = asked
-        return message
-
-    def hello(self, cursor: Cursor) -> Message:
-        if cursor.take(4, "magic") != b"DRAY":
-            raise Refused("magic", "not DRAY")
-        fields = {
-            "version_min": cursor.u16("version_min"),
-            "version_max": cursor.u16("version_max"),
-        }
-        least = max(fields["version_min"], VERSION_MIN)
-        if least > min(fields["version_max"], VERSION):
-            raise Refused("version", f"{fields}, expected {VERSION_MIN} to {VERSION}")
-        self.greeted = True
-        return Message(
-            "hello", fields | {"token": cursor.string("token"), "client": cursor.string("client")}
-        )
-
-    def query(self, cursor: Cursor) -> Message:
-        statement = cursor.u32("statement")
-        if statement <= self.statement:
-            raise Refused("order", f"statement {statement} after {self.statement}")
-        self.statement = statement
-        fields = {
-            "statement": statement,
-            "sql": cursor.string("sql"),
-            "parameters": decode_parameters(cursor.bytes("parameters")),
-        }
-        fields |= read_u64s(cursor, "chunk_bytes_max", "decoded_bytes_max", "row_bytes_max")
-        within("chunk_bytes_max", fields["chunk_bytes_max"], 4096, U32_MAX)
-        within("row_bytes_max", fields["row_bytes_max"], fields["chunk_bytes_max"], U32_MAX)
-        fields["chunk_rows"] = cursor.u32("chunk_rows")
-        fields["compression"] = COMPRESSIONS[within("compression", cursor.u8("compression"), 0, 4)]
-        fields["level"] = within("level", cursor.i8("level"), -7, 22)
-        fields["checksums"] = within("checksums", cursor.u8("checksums"), 0, 2)
-        fields["flags"] = within("flags", cursor.u8("flags"), 0, 1)
-        return Message("query", fields)
-
-    def cancel(self, cursor: Cursor) -> Message:
-        return Message("cancel", {"statement": cursor.u32("statement")})
-
-    def goodbye(self, cursor: Cursor) -> Message:
-        self.ended = True
-        return Message("goodbye", {})
-
-    def check_end(self):
-        if not self.greeted:
-            raise Refused("cut", "no hello")
-
-
-def decode_parameters(data: bytes) -> tuple[list[Field], Chunk] | None:
-    """Section 2: None, or a schema and a chunk of one row."""
-    if not data:
-        return None
-    cursor = Cursor(data, short="payload")
-    schema = decode_schema(cursor.bytes("schema of the parameters"))
-    chunk = decode_chunk(cursor.take(cursor.left(), "chunk"), schema)
-    within("rows of parameters", chunk.header.rows, 1, 1)
-    return schema, chunk
-
-
-def read_u64s(cursor: Cursor, *names: str) -> dict:
-    return {name: cursor.u64(name) for name in names}
-
-
-def within(what: str, value: int, least: int, most: int) -> int:
-    if not least <= value <= most:
-        raise Refused("payload", f"{what} {value}, expected {least} to {most}")
-    return value
-
-
-def check_used_up(cursor: Cursor, what: str):
-    if cursor.left():
-        raise Refused("payload", f"{cursor.left()} bytes after {what}")

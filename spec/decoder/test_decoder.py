@@ -11,7 +11,7 @@ from crc32c import crc32c
 from cursor import Cursor, Refused
 from header import Limits, decode_header
 from make_vectors import VECTORS, files
-from partition import decode_descriptor, decode_receipt
+from partition import DrayPart, decode_descriptor, decode_receipt
 from protocol import check_client_session, check_exchange, check_server_session, standard_query
 from session_messages import exchange
 from session_messages import query as session_query
@@ -99,10 +99,14 @@ def test_accepted_part(path: Path):
     )
     if path.suffix == ".receipt":
         assert (found.rows, f"{found.digest:016x}") == (expected["rows"], expected["digest"])
-    elif found.range is None:
+    elif isinstance(found.source, DrayPart):
+        part = found.source
+        assert (part.token, part.ticket.hex()) == (expected["pass"], expected["ticket"])
+    elif found.source.range is None:
         assert "from" not in expected
     else:
-        assert (found.range.start, found.range.end) == (expected["from"], expected["to"])
+        table = found.source.range
+        assert (table.start, table.end) == (expected["from"], expected["to"])
 
 
 @pytest.mark.parametrize("path", sorted(REJECT.iterdir()), ids=named)

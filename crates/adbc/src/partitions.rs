@@ -1,17 +1,17 @@
 //! Partitioned results: a statement as parts that other connections read, in any process.
 //!
-//! ADBC has no call that ends a plan. A connection holds the snapshots of its plans until it
-//! closes, or their leases are over.
+//! ADBC has no call that ends a plan. A connection to PostgreSQL holds the snapshots of its plans
+//! until it closes, or their leases are over.
 
 use std::sync::Arc;
 
 use adbc_core::PartitionedResult;
 use adbc_core::error::{Error, Result};
 use arrow::array::RecordBatch;
-use dray_client::{Connection, Part, Plan, PlanOptions, QueryOptions, SourceKind};
+use dray_client::{Connection, Part, Plan, PlanOptions, QueryOptions};
 
 use crate::cancel::Running;
-use crate::error::{invalid_argument, not_implemented, of_client};
+use crate::error::{invalid_argument, of_client};
 use crate::parameters::ParameterRows;
 use crate::result::ResultReader;
 use crate::session::{Session, connection};
@@ -29,24 +29,11 @@ pub(crate) fn plan(
     options: &PlanOptions,
     running: &Running,
 ) -> Result<PartitionedResult> {
-    check_kind(session)?;
     let plan = session.plan(sql, &one_row(rows, query)?, options, running)?;
     let partitions = plan.partitions().to_vec();
     let schema = hand_over_schema(plan.schema());
     session.hold(plan);
     Ok(PartitionedResult { partitions, schema, rows_affected: -1 })
-}
-
-/// # Errors
-/// NotImplemented at a Dray server.
-fn check_kind(session: &Session) -> Result<()> {
-    match session.kind {
-        SourceKind::Postgres => Ok(()),
-        SourceKind::Dray => Err(not_implemented(
-            "a Dray server plans no partitions: execute the statement, or give each reader one of \
-             its own",
-        )),
-    }
 }
 
 fn one_row(rows: Option<ParameterRows>, query: QueryOptions) -> Result<QueryOptions> {
@@ -72,7 +59,6 @@ pub(crate) fn read(
     descriptor: &[u8],
     options: &QueryOptions,
 ) -> Result<ResultReader> {
-    check_kind(&session)?;
     let part = Part::decode(descriptor).map_err(|error| of_client(&error))?;
     let running = session.begin();
     let lease = session.lease(&running)?;

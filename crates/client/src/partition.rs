@@ -1,5 +1,6 @@
-//! Partition plans: a statement becomes parts that other processes read, on other hosts, under one
-//! snapshot (`spec/partitions.md`).
+//! Partition plans: a statement becomes parts that other processes read, on other hosts, all of the
+//! same data (`spec/partitions.md`). PostgreSQL holds a snapshot for them; the tables of a Dray
+//! server don't change while it runs.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -16,7 +17,7 @@
 //! for descriptor in plan.partitions() {
 //!     // In another process, on another host:
 //!     let part = Part::decode(descriptor)?;
-//!     let mut reader = Connection::connect(part.uri(), &connect)?;
+//!     let mut reader = Connection::connect(&part.connect_uri(None), &connect)?;
 //!     let mut results = reader.read_partition(&part, &query)?;
 //!     results.read_all()?;
 //!     receipts.extend(results.receipt());
@@ -33,7 +34,7 @@ use std::time::{Duration, Instant};
 
 use arrow::datatypes::{Schema, SchemaRef};
 use dray_format::arrow::{StringLayout, schema_to_arrow};
-use dray_wire::partition::{PARTS_MAX, PartDescriptor, RandomId};
+use dray_wire::partition::{DrayPart, PARTS_MAX, PartDescriptor, PartSource, RandomId};
 use dray_wire::{Estimate, Known};
 
 pub(crate) use self::digest::RowDigest;
@@ -42,7 +43,7 @@ use self::verify::verify;
 use crate::connection::Connection;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::QueryOptions;
-use crate::source::{PlannedParts, SnapshotHolder};
+use crate::source::{PlannedParts, SnapshotHolder, Uri};
 use crate::watch::Verdict;
 
 /// The longest lease. A snapshot keeps the server from removing dead rows.
@@ -55,8 +56,9 @@ pub struct PlanOptions {
     pub at_most: Option<u32>,
     /// How long parts can be read, at most a day.
     pub lease: Duration,
-    /// Whether descriptors have the password of the connection. Without it, readers log in by what
-    /// their own environment has.
+    /// Whether descriptors have the password of a connection to PostgreSQL. Without it, readers log
+    /// in by what their own environment has. Those of a Dray server have a pass, which is only for
+    /// their plan, and never the server's token.
     pub include_password: bool,
 }
 
@@ -80,8 +82,9 @@ impl PlanOptions {
     }
 }
 
-/// A statement as parts that other processes read. The snapshot is held until all parts are
-/// verified, the plan is released or dropped, or its lease has ended.
+/// A statement as parts that other processes read. PostgreSQL's snapshot is held until all parts
+/// are verified, the plan is released or dropped, or its lease has ended. A Dray server keeps
+/// nothing of a plan: its parts can be read until the lease has ended.
 #[derive(Debug)]
 pub struct Plan {
     id: RandomId,
@@ -92,7 +95,13 @@ pub struct Plan {
     /// When the lease is over, by this process's clock.
     until: Instant,
     /// None once it is released.
-    holder: Mutex<Option<SnapshotHolder>>,
+    holder: Mutex<Option<Held>>,
+}
+
+/// What a plan holds: at a Dray server, nothing.
+#[derive(Debug)]
+struct Held {
+    _snapshot: Option<SnapshotHolder>,
 }
 
 impl Plan {
@@ -105,7 +114,7 @@ impl Plan {
             partitions: parts.iter().map(PartDescriptor::encode).collect::<Result<_, _>>()?,
             reason,
             until: Instant::now() + lease,
-            holder: Mutex::new(Some(holder)),
+            holder: Mutex::new(Some(Held { _snapshot: holder })),
         })
     }
 
@@ -129,14 +138,15 @@ impl Plan {
         self.reason.as_deref()
     }
 
-    /// Gives the snapshot up. Parts that nobody has begun to read are then errors.
+    /// Gives a snapshot of PostgreSQL up. Parts that nobody has begun to read are then errors.
+    /// Those of a Dray server can be read on until the lease ends.
     pub fn release(&self) {
         let holder = self.holder.lock().unwrap_or_else(PoisonError::into_inner).take();
         // Outside of the lock: it waits for the server.
         drop(holder);
     }
 
-    /// Whether the snapshot was given up.
+    /// Whether the plan was released.
     pub fn is_released(&self) -> bool {
         self.holder.lock().unwrap_or_else(PoisonError::into_inner).is_none()
     }
@@ -181,9 +191,25 @@ impl Part {
         })
     }
 
-    /// Where the part is read. Without a password, unless the plan was asked for it.
+    /// Where the part is read, without a pass, and without a password, unless the plan was asked
+    /// for it.
     pub fn uri(&self) -> &str {
         self.0.uri.reveal()
+    }
+
+    /// What to connect to for reading the part: this uri, or else the descriptor's. The uri of a
+    /// Dray server gets the plan's pass, unless it has a token.
+    pub fn connect_uri(&self, uri: Option<&str>) -> String {
+        let uri = uri.unwrap_or_else(|| self.uri());
+        let PartSource::Dray(DrayPart { pass, .. }) = &self.0.source else { return uri.to_owned() };
+        match uri.parse::<Uri>() {
+            Ok(parsed) if !parsed.has_token() => {
+                let before = if uri.contains('?') { '&' } else { '?' };
+                format!("{uri}{before}token={}", pass.reveal())
+            }
+            // Connecting says what is wrong with the uri.
+            _ => uri.to_owned(),
+        }
     }
 
     /// The part's number, from 0, and the number of parts of its plan.
@@ -203,13 +229,13 @@ impl Part {
 }
 
 impl Connection {
-    /// Divides a statement into parts that other processes read under one snapshot. A statement
-    /// that can't be divided becomes one part. The snapshot is held over another connection, so
-    /// this one stays free.
+    /// Divides a statement into parts that other processes read, all of the same data. A statement
+    /// that can't be divided becomes one part. PostgreSQL's snapshot is held over another
+    /// connection, so this one stays free.
     ///
     /// # Errors
     /// When the statement is not a query or does not plan, when other sessions may not see what
-    /// this one sees, and when another connection can't be made. Usage at a Dray server.
+    /// this one sees, and when another connection can't be made.
     pub fn partitions(
         &mut self,
         sql: &str,

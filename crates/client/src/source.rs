@@ -120,31 +120,23 @@ pub(crate) trait Source: Debug + Send {
     /// The highest of `$1, $2 …` in a statement, 0 without any.
     fn parameters_in(&self, sql: &str) -> usize;
 
-    /// Divides a statement into parts that other processes read under one snapshot.
+    /// Divides a statement into parts that other processes read.
     ///
     /// # Errors
-    /// When the statement does not plan, or the server has no snapshots for others.
+    /// When the statement does not plan, or its parts can't be read by others.
     fn plan_parts(
         &mut self,
         sql: &str,
         query: &QueryOptions,
         plan: &PlanOptions,
         cancel: CancelCheck<'_>,
-    ) -> Result<PlannedParts> {
-        let _ = (sql, query, plan, cancel);
-        Err(Error::usage("a Dray server plans no partitions").with_hint(
-            "read the statement whole with query(), or give each process a statement of its own",
-        ))
-    }
+    ) -> Result<PlannedParts>;
 
     /// Begins to read a part: returns the statement to start next, which ends what was begun.
     ///
     /// # Errors
     /// When the part can't be read here.
-    fn begin_part(&mut self, part: &PartDescriptor, cancel: CancelCheck<'_>) -> Result<String> {
-        let _ = (part, cancel);
-        Err(Error::usage("the part is of a PostgreSQL server, and this is a Dray server"))
-    }
+    fn begin_part(&mut self, part: &PartDescriptor, cancel: CancelCheck<'_>) -> Result<String>;
 
     /// Begins or ends a transaction.
     ///
@@ -175,7 +167,7 @@ pub(crate) trait Source: Debug + Send {
     }
 }
 
-/// A statement as parts, and the connection that holds their snapshot.
+/// A statement as parts, and the connection that holds their snapshot, if they need one.
 #[derive(Debug)]
 pub(crate) struct PlannedParts {
     pub(crate) parts: Vec<PartDescriptor>,
@@ -183,7 +175,7 @@ pub(crate) struct PlannedParts {
     pub(crate) schema: SchemaRef,
     /// Why there is only one part.
     pub(crate) reason: Option<String>,
-    pub(crate) holder: SnapshotHolder,
+    pub(crate) holder: Option<SnapshotHolder>,
 }
 
 /// The row of parameters in a descriptor or a query; None without any.

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use dray_chooser::Line;
-use dray_wire::{ClientEvent, ErrorKind, Instance, Secret, ServerError, ServerSession};
+use dray_wire::{
+    ClientEvent, ErrorKind, Instance, PASS_PREFIX, Secret, ServerError, ServerSession,
+};
 use tokio::sync::watch;
 use tracing::{Instrument, debug, info, info_span};
 
@@ -22,12 +24,14 @@ use crate::slots::{ConnectionSlot, Slots};
 use crate::socket::{FrameReader, OpenSocket, Outgoing, PeerLocality, ReadError, WriteHalf};
 use crate::statement;
 use crate::tcp::TcpMonitor;
+use crate::tickets::{PlanId, Tickets};
 
 /// What all connections share.
 pub(crate) struct Shared {
     pub(crate) engine: Engine,
     pub(crate) admission: Admission,
     pub(crate) token: Option<Secret>,
+    pub(crate) tickets: Tickets,
     /// Names the local socket in each welcome.
     pub(crate) instance: Instance,
     /// See [`crate::ServeOptions`] for this and the other options.
@@ -62,6 +66,8 @@ impl Shared {
 /// A connection: its session, its socket and its slot.
 pub(crate) struct Connection {
     pub(crate) session: ServerSession,
+    /// The only plan whose parts the client may read, if it came with a pass.
+    pub(crate) plan: Option<PlanId>,
     pub(crate) reader: FrameReader,
     pub(crate) socket: WriteHalf,
     pub(crate) locality: PeerLocality,
@@ -86,6 +92,7 @@ pub(crate) async fn serve(
 ) {
     let mut connection = Connection {
         session: ServerSession::default(),
+        plan: None,
         reader: FrameReader::new(open.read, open.received, shared.admission.request_memory()),
         socket: open.write,
         locality: open.locality,
@@ -136,8 +143,16 @@ impl Connection {
                 () = stopped(&mut stopping) => return self.close(stopping_error()).await,
             };
             match event {
+                ClientEvent::Query(_) | ClientEvent::Plan(_) if self.plan.is_some() => {
+                    return self.refuse_beyond_pass().await;
+                }
                 ClientEvent::Query(query) => {
-                    statement::run(self, query).await?;
+                    statement::run(self, query, None).await?;
+                    self.reader.release();
+                }
+                ClientEvent::Plan(request) => statement::plan(self, request).await?,
+                ClientEvent::Part(part) => {
+                    statement::run_part(self, part).await?;
                     self.reader.release();
                 }
                 ClientEvent::Goodbye => return Ok(()),
@@ -154,18 +169,9 @@ impl Connection {
             return self.close(engine::error(ErrorKind::Protocol, "08P01", message, "")).await;
         };
         let ClientEvent::Hello(hello) = event? else { return Err(Closed) };
-        if let Some(token) = &self.shared.token
-            && !equal_in_constant_time(token.reveal().as_bytes(), hello.token.reveal().as_bytes())
-        {
+        if let Err(error) = self.admit(&hello.token) {
             self.shared.metrics.refused();
-            let (found, message) = match hello.token.is_empty() {
-                true => ("no", "this server requires a token"),
-                false => ("wrong", "the token is wrong"),
-            };
-            info!(client = hello.client, "refused: {found} token");
-            let hint = "pass the server's token: dray://TOKEN@host, the option token, or the \
-                        variable DRAY_TOKEN";
-            let error = engine::error(ErrorKind::Authentication, "28000", message, hint);
+            info!(client = hello.client, "refused: {}", error.message);
             return self.close(error).await;
         }
         info!(client = hello.client, "connected");
@@ -173,6 +179,35 @@ impl Connection {
         let name = concat!("dray ", env!("CARGO_PKG_VERSION"));
         self.session.welcome(name, self.shared.instance, &mut out).map_err(|_| Closed)?;
         self.send(out).await
+    }
+
+    /// Checks a client's token, which may also be a pass.
+    fn admit(&mut self, token: &Secret) -> Result<(), ServerError> {
+        let found = token.reveal();
+        let message = match &self.shared.token {
+            None => return Ok(()),
+            Some(own) if equal_in_constant_time(own.reveal().as_bytes(), found.as_bytes()) => {
+                return Ok(());
+            }
+            Some(_) if found.starts_with(PASS_PREFIX) => {
+                self.plan = Some(self.shared.tickets.admit(found)?);
+                return Ok(());
+            }
+            Some(_) if found.is_empty() => "this server requires a token",
+            Some(_) => "the token is wrong",
+        };
+        let hint = "pass the server's token: dray://TOKEN@host, the option token, or the variable \
+                    DRAY_TOKEN";
+        Err(engine::error(ErrorKind::Authentication, "28000", message, hint))
+    }
+
+    /// Closes a connection whose pass is not for what it asks.
+    pub(crate) async fn refuse_beyond_pass(&mut self) -> Result<(), Closed> {
+        info!("closed: the pass is not for this");
+        self.shared.metrics.refused();
+        let what = "the connection's pass is only for the parts of one plan";
+        let hint = "connect with the server's token";
+        self.close(engine::error(ErrorKind::Authentication, "28000", what, hint)).await
     }
 
     /// The client's next message. Cancel safe.

@@ -1,8 +1,11 @@
 //! The query engine's part of a statement: SQL to a plan, a plan to streams of batches.
 
+mod divide;
+mod parts;
 mod plan_cache;
 
 use std::collections::{BTreeSet, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{Array, RecordBatch};
@@ -12,7 +15,7 @@ use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, ParamValues, ScalarValue, Statistics};
 use datafusion::execution::memory_pool::MemoryPool;
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream_partitioned};
@@ -21,6 +24,7 @@ use dray_format::arrow::{Decoder, StringLayout, batch_from_arrow, schema_from_ar
 use dray_format::{Batch, ErrorKind as FormatErrorKind, Schema, Type};
 use dray_wire::{ErrorKind, Estimate, Known, Query, ServerError};
 
+pub(crate) use self::parts::{Division, Portion, plan_part, plan_parts};
 use self::plan_cache::PlanCache;
 use crate::arrow_batch_size::batch_bytes_max;
 use crate::catalog::{MEMORY_BATCH_ROWS, query_options};
@@ -61,6 +65,8 @@ pub(crate) struct Engine {
     /// each batch is passed on whole, not as eight slices. Other plans don't use it, since a sort
     /// would hold several such batches for each run that it merges.
     large_batches: Arc<TaskContext>,
+    /// The task context of parts of plans: no partition takes the work of another.
+    of_parts: Arc<TaskContext>,
     plans: PlanCache,
 }
 
@@ -71,9 +77,11 @@ impl Engine {
         // Last, so that it covers all rules.
         let state = planning::with_checked_rules(context.state());
         let context = SessionContext::new_with_state(state.clone());
-        let config = state.config().clone().with_batch_size(MEMORY_BATCH_ROWS);
-        let large_batches = Arc::new(TaskContext::from(&state).with_session_config(config));
-        Self { task: context.task_ctx(), large_batches, plans: PlanCache::default(), context }
+        let task = |config| Arc::new(TaskContext::from(&state).with_session_config(config));
+        let large_batches = task(state.config().clone().with_batch_size(MEMORY_BATCH_ROWS));
+        let of_parts = task(parts::without_sharing(state.config().clone()));
+        let plans = PlanCache::default();
+        Self { task: context.task_ctx(), large_batches, of_parts, plans, context }
     }
 
     /// The memory of all statements.
@@ -135,6 +143,8 @@ pub(crate) struct Plan {
     plan: Arc<dyn ExecutionPlan>,
     task: Arc<TaskContext>,
     is_small: bool,
+    /// The partitions to run; None for all.
+    partitions: Option<Range<usize>>,
 }
 
 /// Plans a statement without running it. The plan is for one run.
@@ -156,6 +166,29 @@ async fn create_plan(
     query: &Query,
     planning: &Arc<Planning>,
 ) -> Result<Plan, ServerError> {
+    let Analyzed { state, logical, is_immutable } = analyze(engine, query, planning).await?;
+    let plan = physical_plan(engine, &state, &logical, planning).await?;
+    let task = engine.task_for(plan.as_ref());
+    let plan = describe(engine, &logical, plan, task)?;
+    if is_immutable {
+        engine.plans.insert(query, &plan);
+    }
+    Ok(plan)
+}
+
+/// A statement whose names are resolved, with the values of its parameters.
+struct Analyzed {
+    state: SessionState,
+    logical: LogicalPlan,
+    /// Whether its functions depend on their arguments alone.
+    is_immutable: bool,
+}
+
+async fn analyze(
+    engine: &Engine,
+    query: &Query,
+    planning: &Arc<Planning>,
+) -> Result<Analyzed, ServerError> {
     let query_error = |cause| error_text::planning_error(&cause, || engine.table_names());
     // A new state for each statement, since it holds the time of `now()`.
     let state = engine.context.state();
@@ -170,14 +203,32 @@ async fn create_plan(
         logical = logical.with_param_values(ParamValues::List(values)).map_err(query_error)?;
     }
     let is_immutable = plan_cache::is_immutable(&logical).map_err(query_error)?;
-    let optimized = state.optimize(&logical).map_err(query_error)?;
+    Ok(Analyzed { state, logical, is_immutable })
+}
+
+async fn physical_plan(
+    engine: &Engine,
+    state: &SessionState,
+    logical: &LogicalPlan,
+    planning: &Arc<Planning>,
+) -> Result<Arc<dyn ExecutionPlan>, ServerError> {
+    let query_error = |cause| error_text::planning_error(&cause, || engine.table_names());
+    let optimized = state.optimize(logical).map_err(query_error)?;
     planning.check_plan(&optimized).map_err(query_error)?;
-    let plan = state
-        .query_planner()
-        .create_physical_plan(&optimized, &state)
-        .await
-        .map_err(query_error)?;
+    let plan =
+        state.query_planner().create_physical_plan(&optimized, state).await.map_err(query_error)?;
     planning.check().map_err(query_error)?;
+    Ok(plan)
+}
+
+/// What is known of a plan's result and costs.
+fn describe(
+    engine: &Engine,
+    logical: &LogicalPlan,
+    plan: Arc<dyn ExecutionPlan>,
+    task: Arc<TaskContext>,
+) -> Result<Plan, ServerError> {
+    let query_error = |cause| error_text::planning_error(&cause, || engine.table_names());
     let mut schema = schema_from_arrow(&plan.schema()).map_err(|cause| {
         error(ErrorKind::Query, "0A000", cause.to_string(), "cast the column in the query")
     })?;
@@ -194,13 +245,9 @@ async fn create_plan(
         Ok(statistics) => estimate(&statistics),
         Err(_) => Estimate::default(),
     };
-    let (task, is_small) = (engine.task_for(plan.as_ref()), is_small(&plan));
-    let tables = tables(&logical).map_err(query_error)?;
-    let plan = Plan { schema: Arc::new(schema), estimate, tables, plan, task, is_small };
-    if is_immutable {
-        engine.plans.insert(query, &plan);
-    }
-    Ok(plan)
+    let is_small = is_small(&plan);
+    let (schema, tables) = (Arc::new(schema), tables(logical).map_err(query_error)?);
+    Ok(Plan { schema, estimate, tables, plan, task, is_small, partitions: None })
 }
 
 /// The names of the tables that a plan reads, sorted.
@@ -239,7 +286,11 @@ fn is_small(plan: &Arc<dyn ExecutionPlan>) -> bool {
 impl Plan {
     /// Starts the plan: one stream for each partition. Dropping the streams stops it.
     pub(crate) fn execute(&self) -> Result<Vec<SendableRecordBatchStream>, ServerError> {
-        execute_stream_partitioned(self.plan.clone(), self.task.clone()).map_err(execution_error)
+        let streams = match self.partitions.clone() {
+            None => execute_stream_partitioned(self.plan.clone(), self.task.clone()),
+            Some(some) => some.map(|one| self.plan.execute(one, self.task.clone())).collect(),
+        };
+        streams.map_err(execution_error)
     }
 
     /// The number of threads that the plan may use.

@@ -45,6 +45,7 @@ pub mod stale_files;
 mod statement;
 mod tcp;
 mod thread;
+mod tickets;
 pub mod tpch;
 
 pub use metrics::Metrics;

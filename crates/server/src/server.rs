@@ -26,6 +26,7 @@ use crate::local_socket::LocalSocket;
 use crate::metrics::{Metrics, endpoint};
 use crate::options::{ServeError, ServeOptions};
 use crate::slots::{ConnectionSlot, SlotLimits, Slots};
+use crate::tickets::Tickets;
 
 /// Refused clients that are told the reason at a time, and the time for each.
 const REFUSALS_MAX: usize = 16;
@@ -62,7 +63,7 @@ impl Server {
         let catalog = options.catalog.clone();
         let opened = lease.run(move |workers| workers.block_on(catalog::open(&catalog))).await;
         let context = opened.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        Ok(Self::new(bound, &context, compute, options))
+        Self::new(bound, &context, compute, options)
     }
 
     /// Like [`Server::open`], with the tables and functions of an existing session. Of
@@ -76,7 +77,7 @@ impl Server {
     ) -> BoxFuture<'static, Result<Self, ServeError>> {
         Box::pin(async move {
             let compute = Compute::new(options.catalog.threads);
-            Ok(Self::new(Bound::new(&options).await?, &context, compute, options))
+            Self::new(Bound::new(&options).await?, &context, compute, options)
         })
     }
 
@@ -85,13 +86,16 @@ impl Server {
         context: &SessionContext,
         compute: Arc<Compute>,
         options: ServeOptions,
-    ) -> Self {
+    ) -> Result<Self, ServeError> {
+        let tickets = Tickets::new()
+            .map_err(|_| ServeError::new("the system gives no random bytes".to_owned()))?;
         let (stop, stopping) = watch::channel(false);
         let engine = Engine::new(context);
         let shared = Arc::new(Shared {
             admission: Admission::new(engine.memory_pool(), options.wait_timeout),
             engine,
             token: options.token,
+            tickets,
             instance: bound.instance,
             hello_timeout: options.hello_timeout,
             behind_proxy: options.behind_proxy,
@@ -111,7 +115,7 @@ impl Server {
         });
         let Bound { listeners, metrics, certificate_expires, .. } = bound;
         certificate_expires.into_iter().for_each(|at| shared.metrics.certificate_expires(at));
-        Self { listeners, metrics, shared, stop }
+        Ok(Self { listeners, metrics, shared, stop })
     }
 
     /// The server's counters.

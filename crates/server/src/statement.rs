@@ -6,6 +6,7 @@
 //!                              client ◀── socket ◀── send: frames, vectored writes ◀───┘
 //! ```
 
+mod parts;
 mod prepare;
 mod produce;
 mod send;
@@ -16,26 +17,32 @@ mod stop;
 use std::sync::Arc;
 use std::time::Instant;
 
-use dray_format::FIELDS_MAX;
+use dray_format::{FIELDS_MAX, Schema};
 use dray_wire::{ErrorKind, Finished, Known, Query, Refusal, ServerError, Started};
 use tracing::info;
 
-use self::prepare::{DisposeOnDrop, acquire_slot, start};
+pub(crate) use self::parts::{plan, run_part};
+use self::prepare::{DisposeOnDrop, acquire_slot, lease, start};
 use self::send::ChunkWriter;
 use self::start::{Execution, StartedStatement};
 use self::stop::Stop;
 use crate::connection::{Closed, Connection, ns, ns_since};
-use crate::engine::{self, Plan};
+use crate::engine::{self, Plan, Portion};
 
 /// A result counts as large if it is known to have at least this many values: even at two bits a
 /// value it has [`send::LARGE_RESULT_BYTES`].
 const LARGE_RESULT_VALUES: u64 = 1 << 20;
 
-/// Runs a statement and sends its result or its error. Fails only if the connection ends.
-pub(crate) async fn run(connection: &mut Connection, query: Query) -> Result<(), Closed> {
+/// Runs a statement, or a portion of it, and sends its result or its error. Fails only if the
+/// connection ends.
+pub(crate) async fn run(
+    connection: &mut Connection,
+    query: Query,
+    portion: Option<Portion>,
+) -> Result<(), Closed> {
     let arrived = Instant::now();
     let query = Arc::new(query);
-    let ended = match run_to_end(connection, &query, arrived).await {
+    let ended = match run_to_end(connection, &query, portion, arrived).await {
         Ok(()) => Ok(None),
         Err(Stop::Failed(error)) => {
             let mut out = Vec::new();
@@ -65,15 +72,13 @@ pub(crate) async fn run(connection: &mut Connection, query: Query) -> Result<(),
 async fn run_to_end(
     connection: &mut Connection,
     query: &Arc<Query>,
+    portion: Option<Portion>,
     arrived: Instant,
 ) -> Result<(), Stop> {
     let shared = connection.shared.clone();
     let slot = acquire_slot(connection).await?;
-    let lease = shared.compute.lease(Some(slot)).map_err(|cause| {
-        let what = format!("the server can't start a thread for the statement: {cause}");
-        engine::error(ErrorKind::Resources, "53000", what, "try again later")
-    })?;
-    let started = start(connection, &lease, query).await?;
+    let lease = lease(&shared, slot)?;
+    let started = start(connection, &lease, query, portion).await?;
     // However the statement ends, its own threads drop a large plan: with the rows that its joins
     // hold, that would block the network's thread. This must be the last reference to the plan, so
     // it is declared before the others.
@@ -96,7 +101,7 @@ async fn run_to_end(
     connection
         .session
         .started(&started, &mut out)
-        .map_err(|cause| schema_error(&plan, cause.refusal(), cause.to_string()))?;
+        .map_err(|cause| schema_error(&plan.schema, cause.refusal(), cause.to_string()))?;
     let mut finished = Finished { planned_only: query.plan_only, ..Finished::default() };
     if let Some(Execution { producers, chunks, chooser, times, memory: _memory }) = execution {
         prepare_tcp(connection, &plan);
@@ -115,10 +120,10 @@ async fn run_to_end(
 }
 
 /// The error of a schema that no `started` message can carry.
-fn schema_error(plan: &Plan, refusal: Refusal, message: String) -> ServerError {
+fn schema_error(schema: &Schema, refusal: Refusal, message: String) -> ServerError {
     let (sqlstate, hint) = match refusal {
         Refusal::Frame => ("54011", "select fewer columns"),
-        _ if plan.schema.nodes() > FIELDS_MAX => ("54011", "select fewer columns"),
+        _ if schema.nodes() > FIELDS_MAX => ("54011", "select fewer columns"),
         _ => ("0A000", ""),
     };
     engine::error(ErrorKind::Query, sqlstate, message, hint)

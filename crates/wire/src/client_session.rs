@@ -9,10 +9,10 @@ use dray_format::{
 
 use crate::frame::{FRAME_HEADER_BYTES, Frame, HANDSHAKE_BYTES_MAX, Kind, MESSAGE_BYTES_MAX};
 use crate::message::{
-    Cancel, Checksums, Error, Finished, Hello, Message, Progress, Query, Report, Started, Welcome,
-    check_limits,
+    Cancel, Checksums, Error, Finished, Hello, Message, PartRequest, PlanRequest, Planned,
+    Progress, Query, Report, Started, Welcome, check_limits,
 };
-use crate::{ProtocolError, Refusal, Result, VERSION, VERSION_MIN};
+use crate::{PLANS_SINCE, ProtocolError, Refusal, Result, VERSION, VERSION_MIN};
 
 /// A message from the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub enum ServerEvent {
     Progress(Progress),
     /// Statistics of the transfer.
     Report(Report),
+    /// A plan of parts.
+    Planned(Planned),
     /// Dictionaries for later chunks, which [`ClientSession::tables`] returns.
     State(StateHeader),
     /// The result is complete, and all of it has arrived.
@@ -39,6 +41,7 @@ enum State {
     AwaitingWelcome,
     Ready,
     AwaitingStarted,
+    AwaitingPlanned,
     Streaming,
     Closed,
 }
@@ -47,6 +50,8 @@ enum State {
 #[derive(Debug)]
 pub struct ClientSession {
     state: State,
+    /// The version that the connection uses.
+    version: u16,
     statement: u32,
     limits: Limits,
     expected: Expected,
@@ -74,6 +79,7 @@ impl Default for ClientSession {
     fn default() -> Self {
         Self {
             state: State::New,
+            version: VERSION,
             statement: 0,
             limits: Limits::default(),
             expected: Expected::default(),
@@ -101,7 +107,7 @@ impl ClientSession {
 
     /// Whether a statement is running.
     pub fn is_running(&self) -> bool {
-        matches!(self.state, State::AwaitingStarted | State::Streaming)
+        matches!(self.state, State::AwaitingStarted | State::AwaitingPlanned | State::Streaming)
     }
 
     /// The number of the last statement.
@@ -129,7 +135,50 @@ impl ClientSession {
     ///
     /// # Errors
     /// If a statement is running, the connection is not ready, or the query exceeds a limit.
-    pub fn query(&mut self, mut query: Query, out: &mut Vec<u8>) -> Result<()> {
+    pub fn query(&mut self, query: Query, out: &mut Vec<u8>) -> Result<()> {
+        self.send(query, |query| query, out)
+    }
+
+    /// Appends the request to read a part, and sets its statement number. The answer is that to a
+    /// query.
+    ///
+    /// # Errors
+    /// Those of [`ClientSession::query`], and if the server's version has no plans.
+    pub fn part(&mut self, part: PartRequest, out: &mut Vec<u8>) -> Result<()> {
+        self.check_version()?;
+        self.send(part, |part| &mut part.query, out)
+    }
+
+    /// Appends the request for a plan, and sets its statement number.
+    ///
+    /// # Errors
+    /// Those of [`ClientSession::part`].
+    pub fn plan(&mut self, mut plan: PlanRequest, out: &mut Vec<u8>) -> Result<()> {
+        self.check_version()?;
+        plan.statement = self.next_statement()?;
+        let start = out.len();
+        plan.encode(out)?;
+        let query = crc32c(0, &out[start + FRAME_HEADER_BYTES..]);
+        self.expected = Expected { query, ..Expected::default() };
+        self.statement = plan.statement;
+        self.state = State::AwaitingPlanned;
+        Ok(())
+    }
+
+    fn check_version(&self) -> Result<()> {
+        if self.state != State::Ready || self.version >= PLANS_SINCE {
+            return Ok(());
+        }
+        let what = format!(
+            "the server speaks version {} of the protocol, and plans of partitions need \
+             {PLANS_SINCE}: update the server",
+            self.version
+        );
+        Err(ProtocolError::new(Refusal::Version, what))
+    }
+
+    /// The number of a statement that is sent now.
+    fn next_statement(&self) -> Result<u32> {
         if self.state != State::Ready {
             let what = match self.is_running() {
                 true => {
@@ -140,12 +189,24 @@ impl ClientSession {
             };
             return Err(ProtocolError::new(Refusal::Order, what));
         }
-        check_limits(&query.limits)?;
-        query.statement = self.statement.checked_add(1).ok_or_else(|| {
+        self.statement.checked_add(1).ok_or_else(|| {
             ProtocolError::new(Refusal::Order, "too many statements on one connection")
-        })?;
+        })
+    }
+
+    /// Appends a message with a query, whose result starts next.
+    fn send<M: Message>(
+        &mut self,
+        mut message: M,
+        query: impl Fn(&mut M) -> &mut Query,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        let statement = self.next_statement()?;
+        check_limits(&query(&mut message).limits)?;
+        query(&mut message).statement = statement;
         let start = out.len();
-        query.encode(out)?;
+        message.encode(out)?;
+        let query = query(&mut message);
         self.expected = Expected {
             query: crc32c(0, &out[start + FRAME_HEADER_BYTES..]),
             checksums: query.checksums == Checksums::On,
@@ -190,6 +251,7 @@ impl ClientSession {
         let expected = match frame.kind {
             Kind::Welcome => self.state == State::AwaitingWelcome,
             Kind::Started => self.state == State::AwaitingStarted,
+            Kind::Planned => self.state == State::AwaitingPlanned,
             Kind::Chunk | Kind::State | Kind::Progress | Kind::Report | Kind::Finished => {
                 self.state == State::Streaming
             }
@@ -300,17 +362,25 @@ impl ClientSession {
         match frame.kind {
             Kind::Welcome => {
                 let welcome = Welcome::decode(payload)?;
-                self.state = State::Ready;
+                (self.state, self.version) = (State::Ready, welcome.version);
                 Ok(ServerEvent::Welcome(welcome))
             }
             Kind::Started => {
                 let started = Started::decode(payload)?;
+                self.check_query(started.query)?;
                 self.check_started(&started)?;
                 self.state = State::Streaming;
                 self.columns = started.schema.fields.len();
                 self.checksums = started.checksums;
                 self.digest = crc32c(0, payload);
                 Ok(ServerEvent::Started(started))
+            }
+            Kind::Planned => {
+                let planned = Planned::decode(payload)?;
+                Planned::check_digest(payload)?;
+                self.check_query(planned.query)?;
+                self.state = State::Ready;
+                Ok(ServerEvent::Planned(planned))
             }
             Kind::State => self.state(payload).map(ServerEvent::State),
             Kind::Progress => {
@@ -362,16 +432,21 @@ impl ClientSession {
         }
     }
 
-    /// Checks that a result belongs to the query that was sent.
-    fn check_started(&self, started: &Started) -> Result<()> {
-        let (received, sent) = (started.query, self.expected.query);
-        if received != sent {
-            let what = format!(
-                "the server answered a different query: its checksum is {received:08x}, that of \
-                 the query is {sent:08x}; run it again"
-            );
-            return Err(ProtocolError::new(Refusal::Query, what));
+    /// Checks that an answer belongs to the query that was sent.
+    fn check_query(&self, received: u32) -> Result<()> {
+        let sent = self.expected.query;
+        if received == sent {
+            return Ok(());
         }
+        let what = format!(
+            "the server answered a different query: its checksum is {received:08x}, that of the \
+             query is {sent:08x}; run it again"
+        );
+        Err(ProtocolError::new(Refusal::Query, what))
+    }
+
+    /// Checks that a result is sent as the query asks.
+    fn check_started(&self, started: &Started) -> Result<()> {
         if self.expected.checksums && !started.checksums {
             return Err(ProtocolError::new(
                 Refusal::Query,

@@ -18,6 +18,8 @@ pub enum Kind {
     Query = 0x02,
     Cancel = 0x03,
     Goodbye = 0x05,
+    Plan = 0x06,
+    Part = 0x07,
     Welcome = 0x81,
     Started = 0x82,
     Chunk = 0x83,
@@ -26,13 +28,15 @@ pub enum Kind {
     Error = 0x86,
     Report = 0x87,
     State = 0x88,
+    Planned = 0x89,
 }
 
 impl Kind {
     /// The kinds that a client sends.
-    pub(crate) const CLIENT: [Self; 4] = [Self::Hello, Self::Query, Self::Cancel, Self::Goodbye];
+    pub(crate) const CLIENT: [Self; 6] =
+        [Self::Hello, Self::Query, Self::Cancel, Self::Goodbye, Self::Plan, Self::Part];
     /// The kinds that a server sends.
-    pub(crate) const SERVER: [Self; 8] = [
+    pub(crate) const SERVER: [Self; 9] = [
         Self::Welcome,
         Self::Started,
         Self::Chunk,
@@ -41,6 +45,7 @@ impl Kind {
         Self::Error,
         Self::Report,
         Self::State,
+        Self::Planned,
     ];
 }
 

@@ -29,14 +29,17 @@ pub use frame::{FRAME_HEADER_BYTES, Frame, Kind};
 pub use instance::{INSTANCE_BYTES, Instance};
 pub use message::{
     Cancel, Checksums, CompressionChoice, Encoded, Error as ServerError, ErrorKind, Estimate,
-    Finished, Hello, Known, PriceSet, Progress, Query, Report, Started, Welcome,
+    Finished, Hello, Known, PARTS_MAX, PASS_PREFIX, PartRequest, PlanRequest, Planned, PlannedPart,
+    PriceSet, Progress, Query, Report, Started, TICKET_BYTES_MAX, Welcome,
 };
 pub use secret::Secret;
 pub use server_session::{ClientEvent, ServerSession};
 
 /// The highest version of the protocol that this crate implements.
-pub const VERSION: u16 = 3;
+pub const VERSION: u16 = 4;
 /// The lowest one.
 pub const VERSION_MIN: u16 = 2;
+/// The first version with plans of parts.
+pub const PLANS_SINCE: u16 = 4;
 /// The default TCP port of a server.
 pub const DEFAULT_PORT: u16 = 7117;

@@ -1,13 +1,20 @@
 //! The messages of `spec/protocol.md` sections 2 and 3.
 
 mod client;
+mod plan;
 mod server;
 
 use dray_format::{Cursor, ErrorKind as FormatErrorKind};
 
 pub(crate) use self::client::check_limits;
 pub use self::client::{Cancel, Checksums, CompressionChoice, Hello, Query};
+pub use self::plan::{
+    PARTS_MAX, PASS_PREFIX, PartRequest, PlanRequest, Planned, PlannedPart, TICKET_BYTES_MAX,
+};
+#[cfg(feature = "partition")]
+pub(crate) use self::plan::{check_pass, check_ticket};
 pub(crate) use self::server::DIGEST_BYTES;
+use self::server::put_count;
 pub use self::server::{
     Encoded, Error, ErrorKind, Estimate, Finished, Known, PriceSet, Progress, Report, Started,
     Welcome,

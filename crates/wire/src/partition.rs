@@ -1,19 +1,20 @@
 //! Descriptors and receipts of partition plans: `spec/partitions.md`.
 
 mod descriptor;
+mod postgres;
 mod receipt;
 
 use ring::digest::{SHA256, digest};
 use ring::rand::{SecureRandom, SystemRandom};
 
-pub use self::descriptor::{BlockRange, DESCRIPTOR_BYTES_MAX, HeldSnapshot, PartDescriptor};
+pub use self::descriptor::{DESCRIPTOR_BYTES_MAX, DrayPart, PartDescriptor, PartSource};
+pub use self::postgres::{BlockRange, HeldSnapshot, PostgresPart};
 pub use self::receipt::{RECEIPT_BYTES, Receipt};
+pub use crate::PARTS_MAX;
 use crate::{ProtocolError, Refusal};
 
 /// The layout of descriptors and receipts that this crate reads and writes.
 const LAYOUT_VERSION: u16 = 0;
-/// The most parts of a plan.
-pub const PARTS_MAX: u32 = 65_536;
 /// The size of a descriptor's seal.
 pub const SEAL_BYTES: usize = 32;
 

@@ -5,10 +5,10 @@ use dray_format::{Chunk, HEADER_BYTES, StateFrame, crc32c};
 
 use crate::frame::{FRAME_HEADER_BYTES, Frame, HANDSHAKE_BYTES_MAX, Kind, MESSAGE_BYTES_MAX};
 use crate::message::{
-    Cancel, DIGEST_BYTES, Error, Finished, Hello, Message, Progress, Query, Report, Started,
-    Welcome,
+    Cancel, DIGEST_BYTES, Error, Finished, Hello, Message, PartRequest, PlanRequest, Planned,
+    Progress, Query, Report, Started, Welcome,
 };
-use crate::{Instance, ProtocolError, Refusal, Result, VERSION};
+use crate::{Instance, PLANS_SINCE, ProtocolError, Refusal, Result, VERSION};
 
 /// A message from the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +17,10 @@ pub enum ClientEvent {
     Hello(Hello),
     /// A statement to run.
     Query(Query),
+    /// A statement to divide into parts; answer with [`ServerSession::planned`] or an error.
+    Plan(PlanRequest),
+    /// A part to run.
+    Part(PartRequest),
     /// A request to stop the running statement.
     Cancel,
     /// A cancel of a statement that has ended; nothing to do.
@@ -95,13 +99,14 @@ impl ServerSession {
         let expected = match frame.kind {
             Kind::Hello => self.state == State::AwaitingHello,
             Kind::Query => self.state == State::Ready,
+            Kind::Plan | Kind::Part => self.state == State::Ready && self.version >= PLANS_SINCE,
             Kind::Cancel => matches!(self.state, State::Ready | State::Running),
             Kind::Goodbye => !matches!(self.state, State::AwaitingHello | State::Closed),
             _ => false,
         };
         if !expected {
             let what = match (frame.kind, self.state) {
-                (Kind::Query, State::Running) => {
+                (Kind::Query | Kind::Plan | Kind::Part, State::Running) => {
                     "a query while a statement is running on the connection".into()
                 }
                 (kind, _) => format!("the client sent {kind:?} out of turn"),
@@ -138,19 +143,22 @@ impl ServerSession {
                 Ok(ClientEvent::Hello(hello))
             }
             Kind::Query => {
-                if let Some(raw) = payload.first_chunk() {
-                    let (statement, last) = (u32::from_le_bytes(*raw), self.statement);
-                    if statement <= last {
-                        let what = format!("statement {statement}, expected a number above {last}");
-                        return Err(ProtocolError::new(Refusal::Order, what));
-                    }
-                }
+                self.check_statement(payload)?;
                 let query = Query::decode(payload)?;
-                self.statement = query.statement;
-                self.query = crc32c(0, payload);
-                self.state = State::Running;
-                (self.chunks, self.states, self.rows, self.digest) = (0, 0, 0, 0);
+                self.begin(query.statement, payload);
                 Ok(ClientEvent::Query(query))
+            }
+            Kind::Plan => {
+                self.check_statement(payload)?;
+                let request = PlanRequest::decode(payload)?;
+                self.begin(request.statement, payload);
+                Ok(ClientEvent::Plan(request))
+            }
+            Kind::Part => {
+                self.check_statement(payload)?;
+                let request = PartRequest::decode(payload)?;
+                self.begin(request.query.statement, payload);
+                Ok(ClientEvent::Part(request))
             }
             Kind::Cancel => {
                 let cancel = Cancel::decode(payload)?;
@@ -171,6 +179,23 @@ impl ServerSession {
         }
     }
 
+    /// Checks the number with which each statement begins.
+    fn check_statement(&self, payload: &[u8]) -> Result<()> {
+        let Some(raw) = payload.first_chunk() else { return Ok(()) };
+        let (statement, last) = (u32::from_le_bytes(*raw), self.statement);
+        if statement > last {
+            return Ok(());
+        }
+        let what = format!("statement {statement}, expected a number above {last}");
+        Err(ProtocolError::new(Refusal::Order, what))
+    }
+
+    fn begin(&mut self, statement: u32, payload: &[u8]) {
+        (self.statement, self.query) = (statement, crc32c(0, payload));
+        self.state = State::Running;
+        (self.chunks, self.states, self.rows, self.digest) = (0, 0, 0, 0);
+    }
+
     /// Appends the answer to a hello.
     ///
     /// # Errors
@@ -187,6 +212,17 @@ impl ServerSession {
     /// If the schema is too large for a message.
     pub fn started(&mut self, started: &Started, out: &mut Vec<u8>) -> Result<()> {
         self.append(&Started { query: self.query, ..started.clone() }, out)
+    }
+
+    /// Appends a plan, which ends its statement, and fills in the statement's number and checksum.
+    ///
+    /// # Errors
+    /// If the plan is too large for a message. `out` is then unchanged.
+    pub fn planned(&mut self, planned: Planned, out: &mut Vec<u8>) -> Result<()> {
+        let (statement, query) = (self.statement, self.query);
+        Planned { statement, query, ..planned }.encode(out)?;
+        self.state = State::Ready;
+        Ok(())
     }
 
     /// Numbers a chunk, and appends its state frame, if it has one, and the headers of its frame

@@ -14,7 +14,7 @@ use dray_format::{
 };
 use dray_wire::{
     Checksums, ClientEvent, ClientSession, Encoded, FRAME_HEADER_BYTES, Finished, INSTANCE_BYTES,
-    Instance, Query, Report, ServerSession, Started,
+    Instance, PlanRequest, PlannedPart, Query, Report, ServerSession, Started,
 };
 
 const SERVER: &str = "server";
@@ -152,5 +152,39 @@ fn no_bit_of_an_exchange_can_be_another_one() {
             let (answers, whole) = (behind_welcome(&answers), behind_welcome(&whole));
             assert_eq!(answers, whole, "bit {bit} of the requests");
         }
+    }
+}
+
+/// A plan decides which rows a reader gets, so no bit of it may change either.
+#[test]
+fn no_bit_of_a_plan_can_be_another_one() {
+    let request = PlanRequest {
+        statement: 0,
+        sql: "SELECT at FROM t".into(),
+        parameters: Vec::new(),
+        parts_max: Some(2),
+        lease_ms: 1000,
+    };
+    let (mut client, mut server) = (ClientSession::default(), ServerSession::default());
+    let (mut said, mut welcome) = (Vec::new(), Vec::new());
+    client.hello("", "test", &mut said).unwrap();
+    let (raw, payload) = said.split_first_chunk().unwrap();
+    server.message(server.frame(raw).unwrap(), payload).unwrap();
+    server.welcome(SERVER, INSTANCE, &mut welcome).unwrap();
+    let (raw, payload) = welcome.split_first_chunk().unwrap();
+    client.message(client.frame(raw).unwrap(), payload).unwrap();
+    said.clear();
+    client.plan(request.clone(), &mut said).unwrap();
+    let (raw, payload) = said.split_first_chunk().unwrap();
+    server.message(server.frame(raw).unwrap(), payload).unwrap();
+    let parts = [1, 2].map(|n| PlannedPart { rows: Some(n), bytes: None, ticket: vec![9; 120] });
+    let mut planned = Vec::new();
+    server.planned(drive::planned(schema(), parts.to_vec()), &mut planned).unwrap();
+    let answers = |planned: &[u8]| [&welcome, planned].concat();
+    let heard =
+        |planned: &[u8]| drive::heard(&answers(planned), [drive::Asked::Plan(request.clone())]);
+    assert_eq!(heard(&planned).unwrap().names, ["welcome", "planned"]);
+    for bit in 0..8 * planned.len() {
+        assert!(heard(&flipped(&planned, bit)).is_err(), "bit {bit}");
     }
 }

@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use dray_wire::partition::{PartDescriptor, Receipt};
+use dray_wire::partition::{PartDescriptor, PartSource, Receipt};
 use dray_wire::{ProtocolError, Refusal};
 use serde_json::{Value, json};
 
@@ -38,9 +38,22 @@ fn read(path: &Path) -> Result<(Value, Vec<u8>), ProtocolError> {
     let mut json = json!({
         "plan": format!("{:?}", part.plan), "index": part.index, "count": part.count,
     });
-    if let Some(range) = part.range {
-        json["from"] = range.from.into();
-        json["to"] = range.to.into();
+    match &part.source {
+        PartSource::Postgres(of_table) => {
+            if let Some(range) = of_table.range {
+                json["from"] = range.from.into();
+                json["to"] = range.to.into();
+            }
+        }
+        PartSource::Dray(of_server) => {
+            json["pass"] = of_server.pass.reveal().into();
+            json["ticket"] = of_server
+                .ticket
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect::<String>()
+                .into();
+        }
     }
     Ok((json, part.encode()?))
 }

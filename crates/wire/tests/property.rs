@@ -12,8 +12,9 @@ use dray_format::{
 };
 use dray_wire::{
     Checksums, ClientEvent, ClientSession, CompressionChoice, Encoded, ErrorKind, Estimate,
-    FRAME_HEADER_BYTES, Finished, Frame, INSTANCE_BYTES, Instance, Kind, Known, PriceSet, Query,
-    Report, ServerError, ServerEvent, ServerSession, Started,
+    FRAME_HEADER_BYTES, Finished, Frame, INSTANCE_BYTES, Instance, Kind, Known, PartRequest,
+    PlanRequest, Planned, PlannedPart, PriceSet, Query, Report, ServerError, ServerEvent,
+    ServerSession, Started,
 };
 
 /// A stream of random numbers (xorshift64*).
@@ -112,6 +113,10 @@ impl Random {
             plan_only: self.below(2) == 0,
             ..drive::query(&self.text())
         }
+    }
+
+    fn ticket(&mut self) -> Vec<u8> {
+        (0..1 + self.below(200)).map(|_| self.number() as u8).collect()
     }
 
     fn parameters(&mut self) -> Vec<u8> {
@@ -217,9 +222,19 @@ impl Pair {
         let query = random.query();
         let limits = query.limits;
         let mut out = Vec::new();
-        self.client.query(query.clone(), &mut out).unwrap();
+        let heard = if query.plan_only || random.below(2) == 0 {
+            self.client.query(query.clone(), &mut out).unwrap();
+            let ClientEvent::Query(heard) = self.heard(out) else { panic!("not a query") };
+            heard
+        } else {
+            let ticket = random.ticket();
+            let part = PartRequest { query: query.clone(), ticket: ticket.clone() };
+            self.client.part(part, &mut out).unwrap();
+            let ClientEvent::Part(heard) = self.heard(out) else { panic!("not a part") };
+            assert_eq!(heard.ticket, ticket);
+            heard.query
+        };
         let number = self.client.statement();
-        let ClientEvent::Query(heard) = self.heard(out) else { panic!("not a query") };
         assert_eq!(heard, Query { statement: number, ..query.clone() });
         assert_eq!(heard.parameters().unwrap().is_some(), !heard.parameters.is_empty());
         if random.below(8) == 0 {
@@ -276,6 +291,35 @@ impl Pair {
         let mut out = Vec::new();
         self.client.cancel(&mut out).unwrap();
         assert!(out.is_empty());
+    }
+
+    fn plan(&mut self, random: &mut Random) {
+        let request = PlanRequest {
+            statement: 0,
+            sql: random.text(),
+            parameters: if random.below(2) == 0 { Vec::new() } else { random.parameters() },
+            parts_max: Some(random.below(65_537) as u32).filter(|count| *count > 0),
+            lease_ms: random.number(),
+        };
+        let mut out = Vec::new();
+        self.client.plan(request.clone(), &mut out).unwrap();
+        let statement = self.client.statement();
+        let ClientEvent::Plan(heard) = self.heard(out) else { panic!("not a plan") };
+        assert_eq!(heard, PlanRequest { statement, ..request });
+        if random.below(4) == 0 {
+            return self.fail(random);
+        }
+        let parts = (0..1 + random.below(5)).map(|_| PlannedPart {
+            rows: Some(random.number()),
+            bytes: None,
+            ticket: random.ticket(),
+        });
+        let parts = parts.collect();
+        let planned = Planned { reason: random.text(), ..drive::planned(random.schema(), parts) };
+        let mut out = Vec::new();
+        self.server.planned(planned.clone(), &mut out).unwrap();
+        let ServerEvent::Planned(told) = self.told(out) else { panic!("not a plan") };
+        assert_eq!(told, Planned { statement, query: told.query, ..planned });
     }
 
     fn progress(&mut self, random: &mut Random, rows_sent: u64) {
@@ -347,7 +391,12 @@ fn connection(seed: u64) -> Pair {
     let mut random = Random::new(seed);
     let mut pair = Pair::default();
     pair.greet(&mut random);
-    (0..random.below(5)).for_each(|_| pair.statement(&mut random));
+    for _ in 0..random.below(5) {
+        match random.below(4) {
+            0 => pair.plan(&mut random),
+            _ => pair.statement(&mut random),
+        }
+    }
     pair.part(&mut random);
     pair
 }

@@ -5,6 +5,7 @@
 mod drive;
 
 use dray_format::Schema;
+use dray_wire::{ClientSession, PartRequest, PlanRequest};
 
 fn frame(kind: u8, payload: &[u8]) -> Vec<u8> {
     let mut bytes = u32::try_from(payload.len()).unwrap().to_le_bytes().to_vec();
@@ -37,4 +38,33 @@ fn no_statement_has_the_number_0() {
     assert_eq!(drive::requests(&bytes).unwrap(), ["hello"]);
     bytes.extend(frame(3, &[0; 4]));
     assert_eq!(drive::requests(&bytes).unwrap_err().name, "order");
+}
+
+/// A server of an older version would end the connection.
+#[test]
+fn plans_are_not_sent_to_older_servers() {
+    let plan = PlanRequest {
+        statement: 0,
+        sql: "SELECT 1".into(),
+        parameters: Vec::new(),
+        parts_max: None,
+        lease_ms: 1000,
+    };
+    let part = PartRequest { query: drive::query("SELECT 1"), ticket: vec![1] };
+    let welcomes = [&b"\x02\0\0\0\0\0"[..], &[&b"\x03\0\0\0\0\0"[..], &[0; 16]].concat()];
+    for welcome in welcomes {
+        let mut session = ClientSession::default();
+        session.hello("", "test", &mut Vec::new()).unwrap();
+        let bytes = frame(0x81, welcome);
+        let (raw, payload) = bytes.split_first_chunk().unwrap();
+        session.message(session.frame(raw).unwrap(), payload).unwrap();
+        let mut out = Vec::new();
+        let refused = [session.plan(plan.clone(), &mut out), session.part(part.clone(), &mut out)];
+        for error in refused.map(Result::unwrap_err) {
+            assert_eq!(error.name(), "version");
+            assert!(error.to_string().contains("update the server"), "{error}");
+        }
+        assert!(out.is_empty() && session.is_ready());
+        session.query(drive::query("SELECT 1"), &mut out).unwrap();
+    }
 }

@@ -4,7 +4,7 @@ use std::borrow::BorrowMut;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use dray_wire::partition::{RandomId, Receipt};
+use dray_wire::partition::{PartSource, RandomId, Receipt};
 
 use super::{Results, look};
 use crate::connection::Connection;
@@ -65,9 +65,11 @@ impl Connection {
         let mut options = options.clone();
         options.parameters = decode_parameters(&part_of.parameters)?;
         options.plan_only = false;
-        options.postgres.partitions = Partitions::Exactly(1);
-        options.postgres.numeric = part_of.numeric.parse().map_err(Error::usage)?;
-        options.postgres.nonfinite = part_of.nonfinite.parse().map_err(Error::usage)?;
+        if let PartSource::Postgres(of_server) = &part_of.source {
+            options.postgres.partitions = Partitions::Exactly(1);
+            options.postgres.numeric = of_server.numeric.parse().map_err(Error::usage)?;
+            options.postgres.nonfinite = of_server.nonfinite.parse().map_err(Error::usage)?;
+        }
         let mut verdict = Verdict::default();
         let inner = connection.borrow_mut();
         inner.check_own()?;

@@ -7,10 +7,12 @@ use std::time::Duration;
 use arrow::array::{AsArray, Int64Array};
 use arrow::datatypes::Int64Type;
 use dray_format::Limits;
+use dray_wire::partition::PartDescriptor;
 use dray_wire::{CompressionChoice, ErrorKind as WireKind, Estimate, Finished, ServerError};
 
 use super::*;
-use crate::source::{Source, SourceKind};
+use crate::partition::PlanOptions;
+use crate::source::{PlannedParts, Source, SourceKind};
 use crate::stats::TransferPath;
 use crate::watch::CancelCheck;
 
@@ -80,6 +82,20 @@ impl Source for Script {
         seen.running = true;
         cancel();
         Ok(())
+    }
+
+    fn plan_parts(
+        &mut self,
+        _: &str,
+        _: &QueryOptions,
+        _: &PlanOptions,
+        _: CancelCheck<'_>,
+    ) -> Result<PlannedParts> {
+        Err(Error::usage("the script has no plans"))
+    }
+
+    fn begin_part(&mut self, _: &PartDescriptor, _: CancelCheck<'_>) -> Result<String> {
+        Err(Error::usage("the script has no parts"))
     }
 
     fn next(&mut self, _: &mut ReceiveContext<'_>, cancel: CancelCheck<'_>) -> Result<Event> {

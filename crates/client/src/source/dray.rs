@@ -3,6 +3,7 @@
 mod greeting;
 #[cfg(target_os = "linux")]
 mod peer;
+mod plan;
 mod transport;
 mod uri;
 
@@ -13,16 +14,18 @@ use arrow::array::RecordBatch;
 use dray_format::arrow::{batch_from_arrow, schema_from_arrow};
 use dray_format::{Checksum, ChunkKind, Compression, write};
 use dray_postgres::{Wait, is_timeout, parse_seconds, write_all};
-use dray_wire::{ClientSession, Query, Secret, ServerEvent};
+use dray_wire::partition::PartDescriptor;
+use dray_wire::{ClientSession, PASS_PREFIX, PartRequest, Query, Secret, ServerEvent};
 
 use self::greeting::Greeting;
 use self::transport::Transport;
 pub use self::uri::Uri;
 use super::frames::{DecoderCache, Frame, FrameEvents, read_frame};
-use super::{Event, ReceiveContext, Source, SourceKind, StopDeadline, cancelled};
+use super::{Event, PlannedParts, ReceiveContext, Source, SourceKind, StopDeadline, cancelled};
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory::Arena;
 use crate::options::{ConnectOptions, PostgresOptions, QueryOptions};
+use crate::partition::PlanOptions;
 use crate::stats::{PathKind, TransferPath};
 use crate::watch::{CancelCheck, Verdict};
 
@@ -42,6 +45,10 @@ pub(crate) struct DraySource {
     consumed: usize,
     server: String,
     place: String,
+    /// The server's address for readers of parts.
+    shared_uri: String,
+    /// Lets the next statement be the part that it is for.
+    ticket: Option<Vec<u8>>,
     /// The connection broke, or the server broke the protocol.
     broken: bool,
     /// Of the running statement.
@@ -94,7 +101,9 @@ impl DraySource {
         let mut wait = Wait::new(started + options.timeout, keep_waiting);
         let transport =
             Transport::connect(&uri, options.ca.as_deref(), options.read_timeout, &mut wait)?;
-        if !token.is_empty() && !options.plain_token && !transport.is_private() {
+        // A pass opens nothing but rows that travel over the same line.
+        let is_pass = token.reveal().starts_with(PASS_PREFIX);
+        if !token.is_empty() && !is_pass && !options.plain_token && !transport.is_private() {
             let what = format!("the token would travel to {uri} as plain text");
             return Err(Error::usage(what).with_hint(
                 "use drays:// with a server that has a certificate, or plain_token=true in a \
@@ -102,8 +111,8 @@ impl DraySource {
             ));
         }
         // A parsed uri is printed without its token.
-        let place = uri.to_string();
-        Greeting { token, options: &options, place }.greet(transport, &mut wait)
+        let (place, shared_uri) = (uri.to_string(), uri.shared(options.local_socket));
+        Greeting { token, options: &options, place, shared_uri }.greet(transport, &mut wait)
     }
 
     fn send_cancel(&mut self, check: SocketCheck<'_>) -> Result<()> {
@@ -210,15 +219,12 @@ impl Source for DraySource {
     }
 
     fn start(&mut self, sql: &str, options: &QueryOptions, cancel: CancelCheck<'_>) -> Result<()> {
+        // First, so that no other statement gets it.
+        let ticket = self.ticket.take();
         if self.broken {
             return Err(Error::usage("the connection is broken; connect again"));
         }
-        if options.postgres != PostgresOptions::default() {
-            return Err(Error::usage(
-                "extension, numeric, nonfinite, partitions and ordered are for PostgreSQL; \
-                 this is a Dray server",
-            ));
-        }
+        check_options(options)?;
         let query = Query {
             statement: 1,
             sql: sql.to_owned(),
@@ -230,7 +236,11 @@ impl Source for DraySource {
             plan_only: options.plan_only,
         };
         let mut out = Vec::new();
-        self.session.query(query, &mut out).map_err(|cause| Error::usage(cause.to_string()))?;
+        let appended = match ticket {
+            Some(ticket) => self.session.part(PartRequest { query, ticket }, &mut out),
+            None => self.session.query(query, &mut out),
+        };
+        appended.map_err(|cause| Error::usage(cause.to_string()))?;
         self.events = FrameEvents::new(options.strings);
         let mut deadline = None;
         self.send(&out, &mut || finish_message(cancel(), &mut deadline))
@@ -258,6 +268,20 @@ impl Source for DraySource {
         }
     }
 
+    fn plan_parts(
+        &mut self,
+        sql: &str,
+        query: &QueryOptions,
+        plan: &PlanOptions,
+        cancel: CancelCheck<'_>,
+    ) -> Result<PlannedParts> {
+        self.plan_statement(sql, query, plan, cancel)
+    }
+
+    fn begin_part(&mut self, part: &PartDescriptor, _: CancelCheck<'_>) -> Result<String> {
+        self.open_part(part)
+    }
+
     fn stop(&mut self, cancel: CancelCheck<'_>) {
         let deadline = StopDeadline::default();
         let mut memory = Arena::default();
@@ -282,6 +306,17 @@ impl Drop for DraySource {
                 Err(Error::new(ErrorKind::Connection, "the server takes nothing"))
             });
         }
+    }
+}
+
+/// Refuses options that a Dray server would ignore.
+fn check_options(options: &QueryOptions) -> Result<()> {
+    match options.postgres == PostgresOptions::default() {
+        true => Ok(()),
+        false => Err(Error::usage(
+            "extension, numeric, nonfinite, partitions and ordered are for PostgreSQL; this is a \
+             Dray server",
+        )),
     }
 }
 

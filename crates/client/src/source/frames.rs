@@ -144,7 +144,9 @@ impl FrameEvents {
                 Event::Finished { server: Some(finished) }
             }
             Frame::Message(ServerEvent::Error(error)) => return Err(Error::from(error)),
-            Frame::Message(ServerEvent::Started(_) | ServerEvent::Welcome(_)) => {
+            Frame::Message(
+                ServerEvent::Started(_) | ServerEvent::Welcome(_) | ServerEvent::Planned(_),
+            ) => {
                 return Err(out_of_turn());
             }
         }))

@@ -2,6 +2,8 @@
 //! has fewer values than its header says, a column ends early, and the engine takes that for the
 //! end of the rows.
 //!
+//! The partitions of a divided scan are checked one by one, since each may be read alone.
+//!
 //! Scans with a filter or a limit return fewer rows, and are not checked.
 
 use std::fmt;
@@ -50,9 +52,17 @@ fn full_scan_rows(plan: &Arc<dyn ExecutionPlan>) -> Option<u64> {
 #[derive(Debug)]
 pub(crate) struct RowCountExec {
     input: Arc<dyn ExecutionPlan>,
-    /// The expected number.
-    rows: u64,
+    rows: Rows,
     run: Arc<Mutex<Run>>,
+}
+
+/// The expected number of rows.
+#[derive(Debug, Clone)]
+enum Rows {
+    /// Of all partitions together: they may share their work.
+    All(u64),
+    /// Of each partition.
+    Each(Arc<[u64]>),
 }
 
 /// One execution of all partitions.
@@ -65,7 +75,13 @@ struct Run {
 
 impl RowCountExec {
     fn new(input: Arc<dyn ExecutionPlan>, rows: u64) -> Self {
-        Self { input, rows, run: Arc::default() }
+        Self { input, rows: Rows::All(rows), run: Arc::default() }
+    }
+
+    /// Checks each partition of a divided scan.
+    pub(crate) fn of_partitions(input: Arc<dyn ExecutionPlan>, rows: Vec<u64>) -> Self {
+        debug_assert_eq!(input.output_partitioning().partition_count(), rows.len());
+        Self { input, rows: Rows::Each(rows.into()), run: Arc::default() }
     }
 
     fn partitions(&self) -> usize {
@@ -111,7 +127,9 @@ impl ExecutionPlan for RowCountExec {
         _: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         match children.pop() {
-            Some(input) if children.is_empty() => Ok(Arc::new(Self::new(input, self.rows))),
+            Some(input) if children.is_empty() => {
+                Ok(Arc::new(Self { input, rows: self.rows.clone(), run: Arc::default() }))
+            }
             _ => Err(DataFusionError::Internal("RowCountExec has one input".to_owned())),
         }
     }
@@ -132,9 +150,15 @@ impl ExecutionPlan for RowCountExec {
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
         let batches = self.input.execute(partition, context)?;
-        let (expected, partitions) = (self.rows, self.partitions());
-        with_run(&self.run, |run| run.started += 1);
-        let (counting, ending) = (Arc::clone(&self.run), Arc::clone(&self.run));
+        let (expected, partitions, run) = match &self.rows {
+            Rows::All(rows) => (*rows, self.partitions(), Arc::clone(&self.run)),
+            Rows::Each(rows) => {
+                let rows = rows.get(partition).copied().unwrap_or_default();
+                (rows, 1, Arc::default())
+            }
+        };
+        with_run(&run, |run| run.started += 1);
+        let (counting, ending) = (Arc::clone(&run), run);
         let counted = batches.inspect(move |batch| {
             if let Ok(batch) = batch {
                 with_run(&counting, |run| run.rows += batch.num_rows() as u64);
@@ -178,6 +202,9 @@ fn wrong_count(rows: u64, expected: u64) -> DataFusionError {
 
 impl DisplayAs for RowCountExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RowCountExec: rows={}", self.rows)
+        match &self.rows {
+            Rows::All(rows) => write!(f, "RowCountExec: rows={rows}"),
+            Rows::Each(rows) => write!(f, "RowCountExec: rows={rows:?}"),
+        }
     }
 }

@@ -4,14 +4,15 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 
-use dray_wire::{ErrorKind, Query};
+use dray_wire::{ErrorKind, Query, ServerError};
 use futures::FutureExt;
+use tokio::runtime::Handle;
 
 use super::start::{PeerNetwork, StartedStatement, Starter};
 use super::stop::{Stop, panic_error, while_client_waits};
 use crate::compute::Lease;
-use crate::connection::{Connection, ns_since, stopped, stopping_error};
-use crate::engine::{self, Plan};
+use crate::connection::{Connection, Shared, ns_since, stopped, stopping_error};
+use crate::engine::{self, Plan, Portion};
 use crate::planning::{CancelOnDrop, Planning};
 use crate::slots::StatementSlot;
 use crate::tcp::TcpMonitor;
@@ -53,12 +54,21 @@ pub(super) async fn acquire_slot(connection: &mut Connection) -> Result<Statemen
     Ok(while_client_waits(connection, wait).await??)
 }
 
+/// Threads for a statement.
+pub(super) fn lease(shared: &Shared, slot: StatementSlot) -> Result<Lease, ServerError> {
+    shared.compute.lease(Some(slot)).map_err(|cause| {
+        let what = format!("the server can't start a thread for the statement: {cause}");
+        engine::error(ErrorKind::Resources, "53000", what, "try again later")
+    })
+}
+
 /// Plans a statement and starts it on its own threads, unless its plan is known and trivial: then
 /// it runs right here.
 pub(super) async fn start(
     connection: &mut Connection,
     lease: &Lease,
     query: &Arc<Query>,
+    portion: Option<Portion>,
 ) -> Result<StartedStatement, Stop> {
     let shared = connection.shared.clone();
     let network = PeerNetwork {
@@ -66,9 +76,13 @@ pub(super) async fn start(
         round_trip: connection.tcp.as_ref().and_then(TcpMonitor::round_trip).unwrap_or_default(),
         line: connection.line,
     };
-    let (planning, timeout, query) = (Planning::new(), shared.plan_timeout, query.clone());
+    let (planning, query) = (Planning::new(), query.clone());
     let looked_up = Instant::now();
-    if let (Some(plan), Some(workers)) = (shared.engine.trivial_plan(&query)?, lease.workers()) {
+    let trivial = match &portion {
+        None => shared.engine.trivial_plan(&query)?,
+        Some(_) => None,
+    };
+    if let (Some(plan), Some(workers)) = (trivial, lease.workers()) {
         let starter = Starter {
             workers,
             engine: &shared.engine,
@@ -81,21 +95,34 @@ pub(super) async fn start(
             while_client_waits(connection, AssertUnwindSafe(start).catch_unwind()).await?;
         return Ok(started.unwrap_or_else(|panic| Err(panic_error(panic)))?);
     }
-    let cancels = CancelOnDrop(planning.clone());
-    let work = lease.run(move |workers| {
+    let own = planning.clone();
+    let work = move |workers: &Handle| {
         let starter = Starter {
             workers,
             engine: &shared.engine,
             admission: &shared.admission,
             known_costs: &shared.known_costs,
-            planning: &planning,
+            planning: &own,
         };
-        starter.start(&query, network)
-    });
-    let started = async {
+        starter.start(&query, portion.as_ref(), network)
+    };
+    while_planning(connection, lease, planning, work).await
+}
+
+/// Does work that begins with `planning` on a statement's own threads. Planning has a timeout.
+pub(super) async fn while_planning<T: Send + 'static>(
+    connection: &mut Connection,
+    lease: &Lease,
+    planning: Arc<Planning>,
+    work: impl FnOnce(&Handle) -> Result<T, ServerError> + Send + 'static,
+) -> Result<T, Stop> {
+    let timeout = connection.shared.plan_timeout;
+    let cancels = CancelOnDrop(planning);
+    let work = lease.run(work);
+    let done = async {
         tokio::select! {
             biased;
-            started = work => started.unwrap_or_else(|panic| Err(panic_error(panic))),
+            done = work => done.unwrap_or_else(|panic| Err(panic_error(panic))),
             () = cancels.0.timed_out(timeout) => {
                 let what = format!("planning the statement took more than {timeout:?}");
                 let hint = "split the statement, or raise --plan-timeout";
@@ -103,7 +130,7 @@ pub(super) async fn start(
             }
         }
     };
-    Ok(while_client_waits(connection, started).await??)
+    Ok(while_client_waits(connection, done).await??)
 }
 
 /// Drops a plan on the statement's own threads.

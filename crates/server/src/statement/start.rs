@@ -12,7 +12,7 @@ use super::produce::{Output, Producers, start_producers};
 use super::settings::{chunks_in_progress, resolve_compression, settings};
 use crate::admission::{Admission, MemoryGrant, MemoryNeed};
 use crate::connection::ns_since;
-use crate::engine::{self, Engine, Plan};
+use crate::engine::{self, Engine, Plan, Portion};
 use crate::known_costs::KnownCosts;
 use crate::planning::Planning;
 use crate::socket::PeerLocality;
@@ -65,15 +65,21 @@ pub(super) struct Starter<'a> {
 }
 
 impl Starter<'_> {
-    /// Plans a statement and starts it. Blocks until then.
+    /// Plans a statement, or a portion of it, and starts it. Blocks until then.
     pub(super) fn start(
         &self,
         query: &Query,
+        portion: Option<&Portion>,
         network: PeerNetwork,
     ) -> Result<StartedStatement, ServerError> {
         self.workers.block_on(async {
             let started = Instant::now();
-            let plan = engine::plan(self.engine, query, self.planning).await?;
+            let plan = match portion {
+                None => engine::plan(self.engine, query, self.planning).await?,
+                Some(portion) => {
+                    engine::plan_part(self.engine, query, portion, self.planning).await?
+                }
+            };
             self.planning.finish();
             self.start_plan(plan, ns_since(started), query, network).await
         })

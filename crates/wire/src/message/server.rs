@@ -253,7 +253,7 @@ impl Message for Report {
     }
 }
 
-fn put_count(out: &mut Vec<u8>, count: usize) -> Result<()> {
+pub(super) fn put_count(out: &mut Vec<u8>, count: usize) -> Result<()> {
     let count = u32::try_from(count)
         .map_err(|_| invalid(format!("a count of {count} is too large for a message")))?;
     out.extend_from_slice(&count.to_le_bytes());

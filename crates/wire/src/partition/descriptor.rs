@@ -2,9 +2,11 @@
 
 use dray_format::{Cursor, ErrorKind as FormatErrorKind, Schema, put_bytes};
 
+use super::postgres::{PostgresPart, SETTINGS_MAX};
 use super::{
     LAYOUT_VERSION, RandomId, SEAL_BYTES, altered, check_place, check_start, invalid, seal,
 };
+use crate::message::{check_pass, check_ticket};
 use crate::{ProtocolError, Refusal, Result, Secret};
 
 const MAGIC: [u8; 4] = *b"DRYP";
@@ -14,13 +16,11 @@ const SIZE_AT: usize = 8;
 /// The most bytes of a descriptor.
 pub const DESCRIPTOR_BYTES_MAX: usize = 16 << 20;
 const URI_BYTES_MAX: usize = 64 << 10;
-const SETTINGS_MAX: u32 = 256;
 const FLAG_PASSWORD: u16 = 1;
 /// Stands for an unknown number of rows or bytes.
 const UNKNOWN: u64 = u64::MAX;
-/// Stands for the end of the table.
-const END: u32 = u32::MAX;
 const SOURCE_POSTGRES: u8 = 1;
+const SOURCE_DRAY: u8 = 2;
 
 /// One part of a plan: what to read, and where and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,40 +47,26 @@ pub struct PartDescriptor {
     pub parameters: Vec<u8>,
     /// The columns of the result.
     pub schema: Schema,
-    /// What `numeric` without a declared precision becomes.
-    pub numeric: String,
-    /// What becomes of values that Arrow can't hold.
-    pub nonfinite: String,
-    /// The planner's snapshot.
-    pub snapshot: HeldSnapshot,
-    /// The blocks of the statement's only table; None for all of the statement.
-    pub range: Option<BlockRange>,
+    /// What only servers of its kind need.
+    pub source: PartSource,
 }
 
-/// A snapshot that a planner holds, and what tells whether a reader sees the same under it.
+/// The kind of server that a part is read from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HeldSnapshot {
-    /// The run of the server.
-    pub server: String,
-    /// Settings that decide what the statement means, with their values.
-    pub settings: Vec<(String, String)>,
-    /// The name of the exported snapshot.
-    pub name: String,
-    /// SHA-256 of the snapshot's text.
-    pub digest: [u8; SEAL_BYTES],
-    /// Oids of what the statement reads.
-    pub relations: String,
+pub enum PartSource {
+    /// PostgreSQL.
+    Postgres(PostgresPart),
+    /// A Dray server.
+    Dray(DrayPart),
 }
 
-/// Some blocks of a table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BlockRange {
-    /// The first block.
-    pub from: u32,
-    /// The block after the last; None for the end of the table.
-    pub to: Option<u32>,
-    /// Whether tables that inherit from the table are left out.
-    pub only: bool,
+/// A part of a Dray server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DrayPart {
+    /// The token of connections that may read the plan's parts and nothing else.
+    pub pass: Secret,
+    /// What the server gave for the part.
+    pub ticket: Vec<u8>,
 }
 
 impl PartDescriptor {
@@ -89,7 +75,6 @@ impl PartDescriptor {
     /// # Errors
     /// Limit, if they are too many.
     pub fn encode(&self) -> Result<Vec<u8>> {
-        let Self { snapshot, .. } = self;
         let mut out = Vec::new();
         out.extend_from_slice(&MAGIC);
         out.extend_from_slice(&LAYOUT_VERSION.to_le_bytes());
@@ -104,39 +89,27 @@ impl PartDescriptor {
             out.extend_from_slice(&number.to_le_bytes());
         }
         debug_assert_eq!(out.len(), HEADER_BYTES);
-        out.push(SOURCE_POSTGRES);
+        out.push(match &self.source {
+            PartSource::Postgres(_) => SOURCE_POSTGRES,
+            PartSource::Dray(_) => SOURCE_DRAY,
+        });
         put_bytes(&mut out, self.uri.reveal().as_bytes())?;
         put_bytes(&mut out, self.sql.as_bytes())?;
         put_bytes(&mut out, &self.parameters)?;
         let mut schema = Vec::new();
         self.schema.encode(&mut schema)?;
         put_bytes(&mut out, &schema)?;
-        for text in [&self.numeric, &self.nonfinite, &snapshot.server] {
-            put_bytes(&mut out, text.as_bytes())?;
-        }
-        let settings = u32::try_from(snapshot.settings.len()).unwrap_or(u32::MAX);
-        out.extend_from_slice(&settings.to_le_bytes());
-        for (name, value) in &snapshot.settings {
-            put_bytes(&mut out, name.as_bytes())?;
-            put_bytes(&mut out, value.as_bytes())?;
-        }
-        put_bytes(&mut out, snapshot.name.as_bytes())?;
-        out.extend_from_slice(&snapshot.digest);
-        put_bytes(&mut out, snapshot.relations.as_bytes())?;
-        match &self.range {
-            None => out.push(0),
-            Some(BlockRange { from, to, only }) => {
-                out.push(1);
-                out.extend_from_slice(&from.to_le_bytes());
-                out.extend_from_slice(&to.unwrap_or(END).to_le_bytes());
-                out.push(u8::from(*only));
+        match &self.source {
+            PartSource::Postgres(part) => part.write(&mut out)?,
+            PartSource::Dray(DrayPart { pass, ticket }) => {
+                check_pass(pass.reveal())?;
+                put_bytes(&mut out, pass.reveal().as_bytes())?;
+                check_ticket(ticket)?;
+                put_bytes(&mut out, ticket)?;
             }
         }
         let size = out.len().saturating_add(SEAL_BYTES);
-        if size > DESCRIPTOR_BYTES_MAX
-            || settings > SETTINGS_MAX
-            || self.uri.reveal().len() > URI_BYTES_MAX
-        {
+        if size > DESCRIPTOR_BYTES_MAX || self.uri.reveal().len() > URI_BYTES_MAX {
             return Err(too_large(size));
         }
         let size = u32::try_from(size).map_err(|_| too_large(size))?;
@@ -198,9 +171,9 @@ impl PartDescriptor {
         let plan = RandomId::read(cursor, "plan")?;
         let deadline_us = cursor.u64("deadline")?;
         let (rows, bytes) = (known(cursor.u64("rows")?), known(cursor.u64("bytes")?));
-        match cursor.u8("source")? {
-            SOURCE_POSTGRES => {}
-            other => return Err(invalid(format!("source {other} of a descriptor, expected 1"))),
+        let source = cursor.u8("source")?;
+        if !matches!(source, SOURCE_POSTGRES | SOURCE_DRAY) {
+            return Err(invalid(format!("source {source} of a descriptor, expected 1 or 2")));
         }
         let uri = cursor.string("uri")?;
         if uri.len() > URI_BYTES_MAX {
@@ -209,8 +182,10 @@ impl PartDescriptor {
         let sql = cursor.string("sql")?.to_owned();
         let parameters = cursor.bytes("parameters")?.to_vec();
         let schema = Schema::decode(cursor.bytes("schema")?)?;
-        let numeric = cursor.string("numeric")?.to_owned();
-        let nonfinite = cursor.string("nonfinite")?.to_owned();
+        let source = match source {
+            SOURCE_POSTGRES => PartSource::Postgres(PostgresPart::read(cursor)?),
+            _ => PartSource::Dray(DrayPart::read(cursor)?),
+        };
         Ok(Self {
             plan,
             index,
@@ -223,54 +198,18 @@ impl PartDescriptor {
             sql,
             parameters,
             schema,
-            numeric,
-            nonfinite,
-            snapshot: HeldSnapshot::read(cursor)?,
-            range: BlockRange::read(cursor)?,
+            source,
         })
     }
 }
 
-impl HeldSnapshot {
+impl DrayPart {
     fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
-        let server = cursor.string("server")?.to_owned();
-        let count = cursor.u32("settings")?;
-        if count > SETTINGS_MAX {
-            let what = format!("{count} settings in a descriptor, expected at most {SETTINGS_MAX}");
-            return Err(ProtocolError::new(Refusal::Format(FormatErrorKind::Limit), what));
-        }
-        let mut settings = Vec::new();
-        for _ in 0..count {
-            let name = cursor.string("name of a setting")?.to_owned();
-            settings.push((name, cursor.string("value of a setting")?.to_owned()));
-        }
-        let name = cursor.string("snapshot")?.to_owned();
-        let mut digest = [0; SEAL_BYTES];
-        digest.copy_from_slice(cursor.take(SEAL_BYTES, "snapshot_digest")?);
-        let relations = cursor.string("relations")?.to_owned();
-        Ok(Self { server, settings, name, digest, relations })
-    }
-}
-
-impl BlockRange {
-    fn read(cursor: &mut Cursor<'_>) -> Result<Option<Self>> {
-        match cursor.u8("range")? {
-            0 => return Ok(None),
-            1 => {}
-            other => {
-                return Err(invalid(format!("range {other} of a descriptor, expected 0 or 1")));
-            }
-        }
-        let (from, to) = (cursor.u32("from")?, cursor.u32("to")?);
-        if from >= to {
-            return Err(invalid(format!("blocks {from} to {to}, expected some")));
-        }
-        let only = match cursor.u8("only")? {
-            0 => false,
-            1 => true,
-            other => return Err(invalid(format!("only {other}, expected 0 or 1"))),
-        };
-        Ok(Some(Self { from, to: (to != END).then_some(to), only }))
+        let pass = cursor.string("pass")?;
+        check_pass(pass)?;
+        let ticket = cursor.bytes("ticket")?;
+        check_ticket(ticket)?;
+        Ok(Self { pass: pass.into(), ticket: ticket.to_vec() })
     }
 }
 

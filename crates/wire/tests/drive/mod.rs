@@ -9,7 +9,8 @@ use bytes::Bytes;
 use dray_format::{Batch, HEADER_BYTES, Limits, Schema, decode};
 use dray_wire::{
     Checksums, ClientEvent, ClientSession, CompressionChoice, Estimate, FRAME_HEADER_BYTES,
-    Finished, Instance, Kind, ProtocolError, Query, ServerEvent, ServerSession, Started,
+    Finished, Instance, Kind, PASS_PREFIX, PartRequest, PlanRequest, Planned, PlannedPart,
+    ProtocolError, Query, ServerEvent, ServerSession, Started,
 };
 
 /// Why bytes were refused.
@@ -29,6 +30,44 @@ impl From<ProtocolError> for Refused {
 impl From<dray_format::Error> for Refused {
     fn from(error: dray_format::Error) -> Self {
         Self { name: error.name(), why: error.to_string() }
+    }
+}
+
+/// A statement of a client.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Asked {
+    Query(Query),
+    Plan(PlanRequest),
+    Part(PartRequest),
+}
+
+impl From<Query> for Asked {
+    fn from(query: Query) -> Self {
+        Self::Query(query)
+    }
+}
+
+impl Asked {
+    fn send(self, session: &mut ClientSession, out: &mut Vec<u8>) -> Result<(), ProtocolError> {
+        match self {
+            Self::Query(query) => session.query(query, out),
+            Self::Plan(plan) => session.plan(plan, out),
+            Self::Part(part) => session.part(part, out),
+        }
+    }
+}
+
+/// A plan of these parts.
+pub fn planned(schema: Schema, parts: Vec<PlannedPart>) -> Planned {
+    Planned {
+        statement: 0,
+        query: 0,
+        schema: schema.into(),
+        reason: String::new(),
+        plan: [7; 16],
+        deadline_us: 1,
+        pass: PASS_PREFIX.into(),
+        parts,
     }
 }
 
@@ -116,7 +155,10 @@ pub fn exchange(bytes: &[u8]) -> Result<Heard, Refused> {
 }
 
 /// Reads a server's answers as a client that sends these queries one after the other.
-pub fn heard(mut bytes: &[u8], queries: impl IntoIterator<Item = Query>) -> Result<Heard, Refused> {
+pub fn heard(
+    mut bytes: &[u8],
+    queries: impl IntoIterator<Item = impl Into<Asked>>,
+) -> Result<Heard, Refused> {
     let mut queries = queries.into_iter();
     let mut session = ClientSession::default();
     session.hello("", "test", &mut Vec::new())?;
@@ -127,8 +169,12 @@ pub fn heard(mut bytes: &[u8], queries: impl IntoIterator<Item = Query>) -> Resu
         if session.is_ready()
             && let Some(query) = queries.next()
         {
-            limits = query.limits;
-            session.query(query, &mut Vec::new())?;
+            let asked = query.into();
+            limits = match &asked {
+                Asked::Query(query) | Asked::Part(PartRequest { query, .. }) => query.limits,
+                Asked::Plan(_) => Limits::default(),
+            };
+            asked.send(&mut session, &mut Vec::new())?;
         }
         let frame = session.frame(raw)?;
         let Some((payload, rest)) = rest.split_at_checked(frame.payload_bytes as usize) else {
@@ -156,6 +202,7 @@ pub fn heard(mut bytes: &[u8], queries: impl IntoIterator<Item = Query>) -> Resu
             ServerEvent::Progress(_) => "progress",
             ServerEvent::Report(_) => "report",
             ServerEvent::State(_) => "state",
+            ServerEvent::Planned(_) => "planned",
             ServerEvent::Finished(_) => {
                 tables.push((schema.clone(), std::mem::take(&mut batches)));
                 "finished"
@@ -173,17 +220,23 @@ pub fn requests(bytes: &[u8]) -> Result<Vec<&'static str>, Refused> {
     Ok(asked(bytes)?.0)
 }
 
-/// Like [`requests`], and also returns the queries.
-pub fn asked(mut bytes: &[u8]) -> Result<(Vec<&'static str>, Vec<Query>), Refused> {
-    let mut queries = Vec::new();
+/// Like [`requests`], and also returns the statements.
+pub fn asked(mut bytes: &[u8]) -> Result<(Vec<&'static str>, Vec<Asked>), Refused> {
+    let mut queries: Vec<Asked> = Vec::new();
     let mut session = ServerSession::default();
     let mut out = Vec::new();
     let mut running = false;
     let mut names = Vec::new();
     while let Some((raw, rest)) = bytes.split_first_chunk::<FRAME_HEADER_BYTES>() {
-        if running && raw[4] == Kind::Query as u8 {
-            session.started(&started(session.statement(), Schema::default()), &mut out)?;
-            session.finished(Finished::default(), &mut out)?;
+        let begins = [Kind::Query, Kind::Plan, Kind::Part].map(|kind| kind as u8);
+        if running && begins.contains(&raw[4]) {
+            if let Some(Asked::Plan(_)) = queries.last() {
+                let part = PlannedPart { rows: None, bytes: None, ticket: vec![1] };
+                session.planned(planned(Schema::default(), vec![part]), &mut out)?;
+            } else {
+                session.started(&started(session.statement(), Schema::default()), &mut out)?;
+                session.finished(Finished::default(), &mut out)?;
+            }
             running = false;
         }
         let frame = session.frame(raw)?;
@@ -198,9 +251,21 @@ pub fn asked(mut bytes: &[u8]) -> Result<(Vec<&'static str>, Vec<Query>), Refuse
             }
             ClientEvent::Query(query) => {
                 query.parameters()?;
-                queries.push(query);
+                queries.push(query.into());
                 running = true;
                 "query"
+            }
+            ClientEvent::Plan(plan) => {
+                Query::read_parameters(&plan.parameters)?;
+                queries.push(Asked::Plan(plan));
+                running = true;
+                "plan"
+            }
+            ClientEvent::Part(part) => {
+                part.query.parameters()?;
+                queries.push(Asked::Part(part));
+                running = true;
+                "part"
             }
             ClientEvent::Cancel | ClientEvent::Ignored => "cancel",
             ClientEvent::Goodbye => "goodbye",

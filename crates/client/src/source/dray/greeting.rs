@@ -22,6 +22,8 @@ pub(super) struct Greeting<'a> {
     pub(super) options: &'a ConnectOptions,
     /// The address that the user gave, without secrets.
     pub(super) place: String,
+    /// The same for readers of parts.
+    pub(super) shared_uri: String,
 }
 
 impl Greeting<'_> {
@@ -68,6 +70,8 @@ impl Greeting<'_> {
             consumed: 0,
             server: String::new(),
             place: self.place.clone(),
+            shared_uri: self.shared_uri.clone(),
+            ticket: None,
             broken: false,
             events: FrameEvents::default(),
             decoders: DecoderCache::default(),

@@ -92,6 +92,25 @@ impl FromStr for Uri {
     }
 }
 
+impl Uri {
+    /// The address for other processes, without token and options that only this one has.
+    pub(crate) fn shared(&self, local_socket: bool) -> String {
+        let address = match &self.place {
+            Place::Unix(path) => {
+                let path = path.display().to_string().replace('%', "%25").replace('?', "%3F");
+                format!("dray+unix://{path}")
+            }
+            Place::Tcp { .. } => self.to_string(),
+        };
+        if local_socket { address } else { format!("{address}?local_socket=false") }
+    }
+
+    /// Whether it has a token.
+    pub(crate) fn has_token(&self) -> bool {
+        self.token.is_some() || self.options.iter().any(|(key, _)| key == "token")
+    }
+}
+
 fn is_scheme(text: &str) -> bool {
     text.len() <= 16 && text.chars().all(|c| c.is_ascii_lowercase() || c == '+')
 }
@@ -162,6 +181,11 @@ mod tests {
         assert_eq!(parse("dray+unix:///tmp/a%20b").place, Place::Unix("/tmp/a b".into()));
         assert_eq!(parse("dray://db?ca=x.pem").options, [("ca".to_owned(), "x.pem".to_owned())]);
         assert_eq!(parse("dray://secret@db:1").to_string(), "dray://db:1");
+        assert_eq!(parse("dray://secret@db:1?ca=x").shared(true), "dray://db:1");
+        let odd = parse("dray+unix:///tmp/a%3Fb%25c?token=t");
+        assert_eq!(odd.shared(false), "dray+unix:///tmp/a%3Fb%25c?local_socket=false");
+        assert_eq!(parse(&odd.shared(false)).place, odd.place);
+        assert!(odd.has_token() && !parse(&odd.shared(true)).has_token());
     }
 
     #[test]

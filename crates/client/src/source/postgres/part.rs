@@ -4,7 +4,7 @@ use dray_postgres::is_tid_range_scan;
 use dray_postgres::{
     CancelCheck as SocketCheck, Error as PostgresError, Session, Socket, TableScan,
 };
-use dray_wire::partition::{HeldSnapshot, PartDescriptor};
+use dray_wire::partition::{HeldSnapshot, PartDescriptor, PartSource, PostgresPart};
 
 use super::super::{Event, ReceiveContext, Source, decode_parameters};
 use super::PostgresSource;
@@ -51,9 +51,12 @@ impl PostgresSource {
             return Err(Error::usage("a part can't be read in a transaction of another snapshot")
                 .with_hint("end the transaction first, or use another connection"));
         }
+        let PartSource::Postgres(of_server) = &part.source else {
+            return Err(Error::usage("the part is of a Dray server, and this is PostgreSQL"));
+        };
         let opened = self
             .connection
-            .run(cancel, |connection, check| open(&mut connection.session, part, check));
+            .run(cancel, |connection, check| open(&mut connection.session, part, of_server, check));
         match opened {
             Ok((sql, open)) => {
                 self.part = Some(open);
@@ -106,9 +109,10 @@ impl PostgresSource {
 fn open(
     session: &mut Session<Socket>,
     part: &PartDescriptor,
+    of_server: &PostgresPart,
     check: SocketCheck<'_>,
 ) -> Result<(String, OpenPart)> {
-    let HeldSnapshot { server, settings: expected, digest, relations, .. } = &part.snapshot;
+    let HeldSnapshot { server, settings: expected, digest, relations, .. } = &of_server.snapshot;
     let run = ServerRun::of(session, check)?;
     if run.name != *server {
         let what = "the part's server is another one, or was restarted or promoted since the plan \
@@ -119,8 +123,8 @@ fn open(
         let late = std::time::Duration::from_micros(run.now_us - part.deadline_us);
         return Err(gone(format!("the plan's lease ended {} s ago", late.as_secs())));
     }
-    let (scan, sql) = statement(session, part)?;
-    import(session, &part.snapshot.name, check)?;
+    let (scan, sql) = statement(session, part, of_server)?;
+    import(session, &of_server.snapshot.name, check)?;
     if snapshot_digest(session, check)? != *digest {
         return Err(gone("the snapshot is not the planner's"));
     }
@@ -167,8 +171,9 @@ fn open(
 fn statement(
     session: &Session<Socket>,
     part: &PartDescriptor,
+    of_server: &PostgresPart,
 ) -> Result<(Option<TableScan>, String)> {
-    let Some(range) = &part.range else { return Ok((None, part.sql.clone())) };
+    let Some(range) = &of_server.range else { return Ok((None, part.sql.clone())) };
     let mut scan = session.table_scan(&part.sql).map_err(|why| {
         Error::usage(format!("this version of Dray does not divide the plan's statement: {why}"))
             .with_hint("read it with the version that planned it")

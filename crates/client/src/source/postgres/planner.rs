@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use dray_format::arrow::schema_from_arrow;
 use dray_postgres::{CancelCheck as SocketCheck, Session, Socket, TableScan, is_query, shareable};
-use dray_wire::partition::{BlockRange, HeldSnapshot, PARTS_MAX, PartDescriptor, RandomId};
+use dray_wire::partition::{
+    BlockRange, HeldSnapshot, PARTS_MAX, PartDescriptor, PartSource, PostgresPart, RandomId,
+};
 
 use super::super::Event;
 use super::super::frames::DecoderCache;
@@ -113,7 +115,7 @@ impl PostgresSource {
             planning.describe(planner, run.name, exported, check)
         });
         let (schema, parts, reason) = planned?;
-        let holder = SnapshotHolder { connection: planner, process: std::process::id() };
+        let holder = Some(SnapshotHolder { connection: planner, process: std::process::id() });
         Ok(PlannedParts { parts, schema, reason: reason.map(|why| why.to_string()), holder })
     }
 
@@ -284,6 +286,12 @@ impl Planning<'_> {
         let shared =
             shareable(&endpoint.uri, &planner.place, &planner.user, self.plan.include_password)?;
         let count = ranges.len().max(1);
+        let of_server = PostgresPart {
+            numeric: self.query.postgres.numeric.to_string(),
+            nonfinite: self.query.postgres.nonfinite.to_string(),
+            snapshot,
+            range: None,
+        };
         let mut part = PartDescriptor {
             plan: RandomId::random()?,
             index: 0,
@@ -296,16 +304,14 @@ impl Planning<'_> {
             sql: self.sql.to_owned(),
             parameters: encode_parameters(self.query.parameters.as_ref())?,
             schema: schema_from_arrow(&schema)?,
-            numeric: self.query.postgres.numeric.to_string(),
-            nonfinite: self.query.postgres.nonfinite.to_string(),
-            snapshot,
-            range: None,
+            source: PartSource::Postgres(of_server.clone()),
         };
         let mut parts = Vec::with_capacity(count);
         for i in 0..count {
             part.index = u32::try_from(i).unwrap_or(PARTS_MAX);
-            part.range = ranges.get(i).copied();
-            let sql = match (&scan, &part.range) {
+            let range = ranges.get(i).copied();
+            part.source = PartSource::Postgres(PostgresPart { range, ..of_server.clone() });
+            let sql = match (&scan, range) {
                 (Some(scan), Some(range)) => Some(scan.block_range(range.from, range.to)),
                 _ => part.parameters.is_empty().then(|| self.sql.to_owned()),
             };

@@ -1,0 +1,120 @@
+//! Plans of parts at a Dray server (protocol.md section 12). The server keeps nothing of a plan, so
+//! the client holds nothing.
+
+use std::sync::Arc;
+
+use dray_format::arrow::schema_to_arrow;
+use dray_wire::partition::{DrayPart, PartDescriptor, PartSource, RandomId};
+use dray_wire::{PlanRequest, Planned, ServerEvent};
+
+use super::{DraySource, check_options, encode_parameters, finish_message};
+use crate::error::{Error, Result};
+use crate::memory::Arena;
+use crate::options::QueryOptions;
+use crate::partition::PlanOptions;
+use crate::source::frames::Frame;
+use crate::source::{PlannedParts, Source, cancelled, out_of_turn};
+use crate::watch::{CancelCheck, Verdict};
+
+impl DraySource {
+    /// Divides a statement into parts, over this connection.
+    ///
+    /// # Errors
+    /// When the statement does not plan, or the server has no plans.
+    pub(super) fn plan_statement(
+        &mut self,
+        sql: &str,
+        query: &QueryOptions,
+        plan: &PlanOptions,
+        cancel: CancelCheck<'_>,
+    ) -> Result<PlannedParts> {
+        self.check_free()?;
+        check_options(query)?;
+        let request = PlanRequest {
+            statement: 0,
+            sql: sql.to_owned(),
+            parameters: encode_parameters(query.parameters.as_ref())?,
+            parts_max: plan.at_most,
+            lease_ms: u64::try_from(plan.lease.as_millis()).unwrap_or(u64::MAX),
+        };
+        let parameters = request.parameters.clone();
+        let mut out = Vec::new();
+        self.session.plan(request, &mut out).map_err(|cause| Error::usage(cause.to_string()))?;
+        let mut deadline = None;
+        self.send(&out, &mut || finish_message(cancel(), &mut deadline))?;
+        let planned = match self.await_plan(cancel) {
+            Ok(planned) => planned,
+            Err(error) => {
+                if self.is_running() {
+                    self.stop(cancel);
+                }
+                return Err(error);
+            }
+        };
+        Ok(PlannedParts {
+            schema: Arc::new(schema_to_arrow(&planned.schema, query.strings)),
+            reason: Some(planned.reason.clone()).filter(|reason| !reason.is_empty()),
+            parts: self.describe(sql, &parameters, planned),
+            holder: None,
+        })
+    }
+
+    fn await_plan(&mut self, cancel: CancelCheck<'_>) -> Result<Planned> {
+        self.await_frame(&mut || match cancel() {
+            Verdict::Continue => Ok(()),
+            _ => Err(cancelled()),
+        })?;
+        let mut deadline = None;
+        let mut check = || finish_message(cancel(), &mut deadline);
+        match self.read_frame(&mut Arena::default(), &mut check)? {
+            Frame::Message(ServerEvent::Planned(planned)) => Ok(planned),
+            Frame::Message(ServerEvent::Error(error)) => Err(error.into()),
+            _ => {
+                self.broken = true;
+                Err(out_of_turn())
+            }
+        }
+    }
+
+    fn describe(&self, sql: &str, parameters: &[u8], planned: Planned) -> Vec<PartDescriptor> {
+        let Planned { schema, plan, deadline_us, pass, parts, .. } = planned;
+        // The session has bounded their number.
+        let count = u32::try_from(parts.len()).unwrap_or(u32::MAX);
+        let parts = (0..count).zip(parts).map(|(index, part)| PartDescriptor {
+            plan: RandomId(plan),
+            index,
+            count,
+            deadline_us,
+            rows: part.rows,
+            bytes: part.bytes,
+            has_password: false,
+            uri: self.shared_uri.clone().into(),
+            sql: sql.to_owned(),
+            parameters: parameters.to_vec(),
+            schema: (*schema).clone(),
+            source: PartSource::Dray(DrayPart { pass: pass.clone(), ticket: part.ticket }),
+        });
+        parts.collect()
+    }
+
+    /// Lets the next statement be this part, and returns its text.
+    ///
+    /// # Errors
+    /// Usage, if the part is of another kind of server, or the connection is not free.
+    pub(super) fn open_part(&mut self, part: &PartDescriptor) -> Result<String> {
+        self.check_free()?;
+        let PartSource::Dray(DrayPart { ticket, .. }) = &part.source else {
+            return Err(Error::usage("the part is of PostgreSQL, and this is a Dray server"));
+        };
+        self.ticket = Some(ticket.clone());
+        Ok(part.sql.clone())
+    }
+
+    fn check_free(&self) -> Result<()> {
+        match self.is_usable() {
+            true => Ok(()),
+            false => Err(Error::usage("the connection is busy or broken")
+                .with_hint("read its result to the end, or connect again")),
+        }
+    }
+}
