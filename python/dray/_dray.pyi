@@ -114,6 +114,7 @@ def write(
     schema: str | None,
     temporary: bool,
     types: Sequence[tuple[str, str]],
+    connections: int,
     progress: Callable[[Progress], object] | None,
 ) -> tuple[int, int, bool, tuple[float, float, float, float, float]]: ...
 def sort(

@@ -37,7 +37,7 @@ class Written(_Items):
     prepare_seconds : float
         Creating the table, and finding out its columns.
     read_seconds : float
-        Waiting for the source of the data.
+        Waiting for the source of the data. This and the next two are sums over all connections.
     encode_seconds : float
         Turning columns into rows.
     send_seconds : float
@@ -70,6 +70,7 @@ class Writes:
         schema: str | None = None,
         temporary: bool = False,
         types: Mapping[str, str] | None = None,
+        partitions: int = 1,
         progress: Callable[[Progress], object] | None = None,
     ) -> Written:
         """Write data into a table of PostgreSQL: all rows, or none if anything fails.
@@ -101,6 +102,12 @@ class Writes:
             ``{"price": "numeric(10,2)"}``, or a composite type for a column of structs. By default
             each column gets the type that holds all values of its Arrow type, and nested data other
             than lists of simple values becomes ``jsonb``.
+        partitions : int
+            The number of connections that write, up to 64. Several are faster where the server has
+            processors to spare. They fill a table of another name, ``dray_unfinished_…``, that the
+            last transaction renames; so still all rows appear at once, or none. The rows are in no
+            particular order, and a program that is killed leaves the unfinished table. Only for
+            ``"create"`` and ``"replace"``, outside a transaction.
         progress : callable, optional
             Called with a :class:`Progress` about twenty times a second, and once at the end. Its
             ``rows`` and ``bytes`` are those sent. An exception that it raises undoes everything and
@@ -128,7 +135,9 @@ class Writes:
         15000
         >>> connection.write("orders", "today.parquet", mode="append", schema="shop")
         """
-        return _write(self._native, table, data, mode, schema, temporary, types, progress)
+        return _write(
+            self._native, table, data, mode, schema, temporary, types, partitions, progress
+        )
 
 
 def _write(
@@ -139,6 +148,7 @@ def _write(
     schema: str | None,
     temporary: bool,
     types: Mapping[str, str] | None,
+    partitions: int,
     progress: Callable[[Progress], object] | None,
 ) -> Written:
     """Write data; :meth:`Writes.write` documents the parameters."""
@@ -151,6 +161,7 @@ def _write(
             schema,
             temporary,
             list((types or {}).items()),
+            partitions,
             progress,
         )
     return Written(rows, size, "text" if as_text else "binary", *seconds)

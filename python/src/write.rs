@@ -47,10 +47,11 @@ pub fn write(
     schema: Option<String>,
     temporary: bool,
     types: Vec<(String, String)>,
+    connections: usize,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<(u64, u64, bool, [f64; 5])> {
     let mode: WriteMode = mode.parse().map_err(|error: String| usage(py, &error, None))?;
-    let options = WriteOptions { mode, schema, temporary, types };
+    let options = WriteOptions { mode, schema, temporary, types, connections };
     let monitor = Arc::new(Monitor::new(progress));
     let watch = monitor.clone().watch();
     let written = match source.hasattr("__arrow_c_stream__")? {

@@ -102,6 +102,30 @@ def test_copy(postgres: PostgresServer, oracle: psycopg.Connection, server: Serv
         oracle.execute("DROP DATABASE copied (FORCE)")
 
 
+def test_several_connections(
+    postgres: PostgresServer, oracle: psycopg.Connection, tmp_path: Path
+) -> None:
+    table = pa.table({"id": range(200_000)})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=10_000)
+    place = ["-t", "t", "--schema", "p", "--connections"]
+    done = dray("load", tmp_path / "a.parquet", postgres.uri(), *place, "3")
+    assert done.returncode == 0 and "t: 200,000 rows" in done.stderr, done.stderr
+    sums = "SELECT count(*), sum(id), count(DISTINCT id) FROM p.t"
+    want = [(200_000, sum(range(200_000)), 200_000)]
+    assert oracle.execute(sums).fetchall() == want
+    sql = "SELECT * FROM p.t"
+    copy = dray("copy", postgres.uri(), sql, postgres.uri(), *place, "2", "--mode", "replace")
+    assert copy.returncode == 0, copy.stderr
+    assert oracle.execute(sums).fetchall() == want
+    for more, why in [(["2", "--mode", "append"], "several transactions"), (["0"], "1 to 64")]:
+        refused = dray("load", tmp_path / "a.parquet", postgres.uri(), *place, *more)
+        assert refused.returncode == 2 and why in refused.stderr, refused.stderr
+    nameless = dray("load", tmp_path / "a.parquet", postgres.uri(), "-t", "")
+    assert nameless.returncode == 2 and "the table has an empty name" in nameless.stderr
+    nowhere = dray("copy", postgres.uri(), sql, postgres.uri(), "-t", "t", "--schema", "")
+    assert nowhere.returncode == 2 and "the schema has an empty name" in nowhere.stderr
+
+
 def test_what_is_refused(postgres: PostgresServer, server: Server, tmp_path: Path) -> None:
     pq.write_table(TABLE, tmp_path / "a.parquet")
     into = dray("load", tmp_path / "a.parquet", server.unix, "-t", "t")

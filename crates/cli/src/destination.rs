@@ -16,11 +16,11 @@ use crate::statement::failed;
 
 /// The description of writing in `--help`.
 pub(crate) const HELP: &str = "\
-All rows are written in one transaction: all of them, or none if anything fails. Columns are \
-matched by name; columns of the table that the data lacks get their defaults. Each value is \
-written exactly, or it is an error that names the column, the row and the value. A new table has \
-the type that holds all values of each column; nested values other than lists of simple ones \
-become jsonb.";
+All rows are written, or none if anything fails: in one transaction, or with several connections \
+into a table dray_unfinished_… that gets its name at the end. Columns are matched by name; columns \
+of the table that the data lacks get their defaults. Each value is written exactly, or it is an \
+error that names the column, the row and the value. A new table has the type that holds all values \
+of each column; nested values other than lists of simple ones become jsonb.";
 
 /// A table, and what becomes of it.
 #[derive(Debug, Args)]
@@ -38,6 +38,10 @@ pub(crate) struct Destination {
     /// The type of a column of a new table: price=numeric(10,2)
     #[arg(long = "type", value_name = "COLUMN=TYPE", value_parser = column_type)]
     types: Vec<(String, String)>,
+    /// Connections that write, up to 64. With several, the rows of a new or replaced table are in
+    /// no particular order
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    connections: usize,
 }
 
 /// What becomes of the table.
@@ -85,6 +89,7 @@ impl Destination {
             schema: self.schema.clone(),
             temporary: false,
             types: self.types.clone(),
+            connections: self.connections,
         };
         let mut watch = meter.watch(interrupt.clone());
         let watch = move |progress: &Progress| watch(&Progress { estimate, ..*progress });

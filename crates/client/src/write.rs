@@ -45,7 +45,7 @@ impl std::str::FromStr for WriteMode {
 }
 
 /// Where data is written.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct WriteOptions {
     /// What becomes of the table.
     pub mode: WriteMode,
@@ -56,9 +56,26 @@ pub struct WriteOptions {
     pub temporary: bool,
     /// Types of columns of a table that is created, by the columns' names, as SQL writes them.
     pub types: Vec<(String, String)>,
+    /// The number of connections that write, from 1 to 64. Several fill a staging table, which gets
+    /// its name once all rows are there; rows are in no particular order then. They can create or
+    /// replace a table, outside a transaction.
+    pub connections: usize,
 }
 
-/// What was written, and where the time went.
+impl Default for WriteOptions {
+    fn default() -> Self {
+        Self {
+            mode: WriteMode::default(),
+            schema: None,
+            temporary: false,
+            types: Vec::new(),
+            connections: 1,
+        }
+    }
+}
+
+/// What was written, and where the time went: that of reading, encoding and sending summed over all
+/// connections.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct WriteStats {
     /// The rows that the server has counted. A trigger may have left rows out.
@@ -77,6 +94,18 @@ pub struct WriteStats {
     pub send: Duration,
     /// Everything, with the commit.
     pub total: Duration,
+}
+
+impl WriteStats {
+    /// Adds another connection's share.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.rows += other.rows;
+        self.bytes += other.bytes;
+        self.as_text |= other.as_text;
+        self.read += other.read;
+        self.encode += other.encode;
+        self.send += other.send;
+    }
 }
 
 /// Data that is written. It is read by a thread of its own.

@@ -111,11 +111,12 @@ impl Encoder {
         })
     }
 
-    /// The blocks of a batch.
+    /// The blocks of a batch, which follows `rows_before` rows of the data. Errors name rows by
+    /// that.
     ///
     /// # Errors
     /// When the batch has another schema.
-    pub fn batch<'a>(&'a mut self, batch: &'a RecordBatch) -> Result<Blocks<'a>> {
+    pub fn batch<'a>(&'a mut self, batch: &'a RecordBatch, rows_before: u64) -> Result<Blocks<'a>> {
         let expected = self.schema.fields().iter().map(|field| field.data_type());
         if !expected.eq(batch.columns().iter().map(|column| column.data_type())) {
             return Err(Error::Data(
@@ -126,7 +127,6 @@ impl Encoder {
         let columns = columns
             .map(|(i, array)| Ok((self.select(i, array)?, Scratch::default())))
             .collect::<Result<_>>()?;
-        let rows_before = self.rows;
         Ok(Blocks { encoder: self, batch, columns, rows_before, row: 0, sizes: Vec::new() })
     }
 
@@ -162,7 +162,7 @@ pub struct Blocks<'a> {
     encoder: &'a mut Encoder,
     batch: &'a RecordBatch,
     columns: Vec<(Box<dyn Values>, Scratch)>,
-    /// Rows of the batches before.
+    /// Rows of the data before the batch.
     rows_before: u64,
     /// The next row.
     row: usize,

@@ -23,7 +23,7 @@ fn encoded(batch: &RecordBatch, targets: &[(u32, i32)]) -> Result<Vec<u8>, Error
     let mut encoder = encoder(batch, targets);
     let mut all = encoder.header().to_vec();
     let mut block = Vec::new();
-    let mut blocks = encoder.batch(batch)?;
+    let mut blocks = encoder.batch(batch, 0)?;
     while blocks.next_block(&mut block)? {
         all.extend_from_slice(&block);
     }
@@ -95,9 +95,9 @@ fn errors_name_the_row_of_all_batches() {
     let mut encoder = encoder(&rows, &[(23, -1)]);
     let mut block = Vec::new();
     let fits = rows.slice(0, 2);
-    let mut blocks = encoder.batch(&fits).unwrap();
+    let mut blocks = encoder.batch(&fits, 0).unwrap();
     while blocks.next_block(&mut block).unwrap() {}
-    let error = encoder.batch(&rows).unwrap().next_block(&mut block).unwrap_err();
+    let error = encoder.batch(&rows, 2).unwrap().next_block(&mut block).unwrap_err();
     assert_eq!(
         error.to_string(),
         "column \"v\", row 5: 1099511627776 can't be written as integer: it is out of range"

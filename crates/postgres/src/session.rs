@@ -136,6 +136,8 @@ pub struct Session<S> {
     statement: String,
     /// Characters that were sent before that text.
     sent_before: usize,
+    /// Where the shares of the data begin that a COPY sends: rows of the COPY and of the data.
+    copy_rows: Vec<(u64, u64)>,
     /// The tag of the last statement that ended.
     tag: String,
     /// Bytes of rows, of all statements.
@@ -165,6 +167,7 @@ impl<S: Read + Write> Session<S> {
             state: State::Idle,
             statement: String::new(),
             sent_before: 0,
+            copy_rows: Vec::new(),
             tag: String::new(),
             bytes: 0,
             profile: Profile::default(),

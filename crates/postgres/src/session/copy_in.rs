@@ -32,6 +32,7 @@ impl<S: Read + Write + Readable> Session<S> {
     pub fn start_copy_in(&mut self, statement: &str, check: CancelCheck<'_>) -> Result<()> {
         self.check_readable(statement)?;
         (self.statement, self.sent_before) = (statement.to_owned(), 0);
+        self.copy_rows.clear();
         frontend::query(statement, self.messages.out()).map_err(invalid)?;
         self.messages.send(check)?;
         match self.messages.message(check)? {
@@ -44,6 +45,18 @@ impl<S: Read + Write + Readable> Session<S> {
                 self.wait_ready(Err(error), check)
             }
             _ => Err(self.messages.out_of_order("not the beginning of a copy")),
+        }
+    }
+
+    /// Notes which rows of the data follow, if a COPY has only a share of them: after `sent` rows
+    /// of the COPY those that come after `before` rows of the data. Errors name rows of the data.
+    pub fn note_copy_rows(&mut self, sent: u64, before: u64) {
+        let is_next = match self.copy_rows.last() {
+            Some((row, there)) => before.checked_sub(*there) == sent.checked_sub(*row),
+            None => before == sent,
+        };
+        if !is_next {
+            self.copy_rows.push((sent, before));
         }
     }
 
@@ -191,7 +204,8 @@ impl<S: Read + Write + Readable> Session<S> {
         let (mut fields, mut place) = (body.fields(), None);
         while let Ok(Some(field)) = fields.next() {
             if field.type_() == b'W' {
-                place = place_of(&String::from_utf8_lossy(field.value_bytes()));
+                let context = String::from_utf8_lossy(field.value_bytes());
+                place = place_of(&context, &self.copy_rows);
             }
         }
         let error = server_error(body.fields(), &self.statement, self.sent_before);
@@ -202,12 +216,16 @@ impl<S: Read + Write + Readable> Session<S> {
     }
 }
 
-/// The place in a context like `COPY t, line 3, column a: "x"`. Lines are rows.
-fn place_of(context: &str) -> Option<String> {
+/// The place in a context like `COPY t, line 3, column a: "x"`. Lines are rows; `copy_rows` says
+/// which ones of the data ([`Session::note_copy_rows`]).
+fn place_of(context: &str, copy_rows: &[(u64, u64)]) -> Option<String> {
     let line = context.lines().rfind(|line| line.starts_with("COPY "))?;
     let (_, after) = line.rsplit_once(", line ")?;
     let digits = after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len());
     let (row, rest) = after.split_at(digits);
+    let row: u64 = row.parse().ok()?;
+    let share = copy_rows.iter().rfind(|(sent, _)| *sent < row);
+    let row = share.map_or(row, |(sent, before)| row - sent + before);
     let column = rest.strip_prefix(", column ").map(|rest| {
         let end = rest.find(": ").or_else(|| rest.find(", null input")).unwrap_or(rest.len());
         format!(", column {:?}", &rest[..end])
@@ -229,7 +247,12 @@ mod tests {
             ("COPY t", None),
             ("", None),
         ] {
-            assert_eq!(place_of(context).as_deref(), place, "{context}");
+            assert_eq!(place_of(context, &[]).as_deref(), place, "{context}");
+        }
+        // Rows 1 to 10 of the COPY are rows 1 to 10, and those that follow begin with row 101.
+        for (line, row) in [(10, 10), (11, 101), (12, 102)] {
+            let place = place_of(&format!("COPY t, line {line}"), &[(10, 100)]);
+            assert_eq!(place, Some(format!("at row {row}")));
         }
     }
 }

@@ -7,6 +7,7 @@ use dray_pgcopy::{Encoder, Format, Target, create_type, named_type};
 use dray_postgres::{CancelCheck as SocketCheck, Session, Socket};
 
 use super::super::policy::StatementPolicy;
+use super::names::{check_names, identifier, literal};
 use crate::error::{Error, ErrorKind, Result};
 use crate::write::{WriteMode, WriteOptions};
 
@@ -31,14 +32,20 @@ struct Column {
     declared: String,
 }
 
-/// A name as SQL writes it.
-fn identifier(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
+/// What the encoders of data for a table know of its columns.
+pub(super) struct ColumnTypes {
+    targets: Vec<Target>,
+    money_scale: Option<u8>,
 }
 
-/// A string literal that means the same whether or not backslashes escape in plain strings.
-fn literal(text: &str) -> String {
-    format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
+impl ColumnTypes {
+    /// An encoder of data with this schema.
+    ///
+    /// # Errors
+    /// When types don't match.
+    pub(super) fn encoder(&self, schema: SchemaRef) -> Result<Encoder> {
+        Ok(Encoder::new(schema, self.targets.clone(), self.money_scale)?)
+    }
 }
 
 impl Table {
@@ -54,21 +61,12 @@ impl Table {
         options: &WriteOptions,
         check: SocketCheck<'_>,
     ) -> Result<Self> {
-        check_arguments(schema, options)?;
-        let creates = options.mode != WriteMode::Append;
-        let name = match (&options.schema, options.temporary) {
-            (Some(schema), _) => format!("{}.{}", identifier(schema), identifier(table)),
-            (None, true) => format!("pg_temp.{}", identifier(table)),
-            (None, false) if creates => match current_schema(session, check)? {
-                Some(schema) => format!("{}.{}", identifier(&schema), identifier(table)),
-                None => {
-                    let what = "no schema of the session's search_path exists";
-                    return Err(Error::new(ErrorKind::Query, what).with_hint("name one in schema="));
-                }
-            },
-            (None, false) => identifier(table),
+        check_arguments(session, table, schema, options, check)?;
+        let name = match place(session, options, check)? {
+            Some(place) => format!("{place}.{}", identifier(table)),
+            None => identifier(table),
         };
-        if creates {
+        if options.mode != WriteMode::Append {
             create(session, policy, &name, schema, options, check)?;
         }
         let columns = columns(session, &name, check)?;
@@ -79,20 +77,46 @@ impl Table {
                 .with_hint("mode=\"create_append\" creates it")
                 .with_sqlstate("42P01"));
         }
+        Self::of_columns(name, columns, schema)
+    }
+
+    /// Creates a table, for example the one that becomes another later, and matches its columns
+    /// with the data's. `name` is as SQL writes it.
+    ///
+    /// # Errors
+    /// When the table can't be created.
+    pub(super) fn create(
+        session: &mut Session<Socket>,
+        policy: &mut StatementPolicy,
+        name: String,
+        schema: &Schema,
+        options: &WriteOptions,
+        check: SocketCheck<'_>,
+    ) -> Result<Self> {
+        create(session, policy, &name, schema, options, check)?;
+        let columns = columns(session, &name, check)?;
+        Self::of_columns(name, columns, schema)
+    }
+
+    fn of_columns(name: String, columns: Vec<Column>, schema: &Schema) -> Result<Self> {
         let targets = targets(schema, &columns)?;
         Ok(Self { name, columns, targets })
     }
 
-    /// The encoder of data for these columns.
+    /// The table's name as SQL writes it.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The types of the columns that take the data.
     ///
     /// # Errors
-    /// When types don't match.
-    pub(super) fn encoder(
+    /// When the server does not answer.
+    pub(super) fn column_types(
         &self,
         session: &mut Session<Socket>,
-        schema: SchemaRef,
         check: SocketCheck<'_>,
-    ) -> Result<Encoder> {
+    ) -> Result<ColumnTypes> {
         let columns: Vec<&Column> = self.targets.iter().map(|i| &self.columns[*i]).collect();
         let types: Vec<_> = columns.iter().map(|column| (column.oid, column.typmod)).collect();
         let types = session.types(&types, check)?;
@@ -101,7 +125,7 @@ impl Table {
         let targets = targets
             .map(|(pg_type, column)| Target { pg_type, declared: column.declared.clone() })
             .collect();
-        Ok(Encoder::new(schema, targets, money_scale)?)
+        Ok(ColumnTypes { targets, money_scale })
     }
 
     /// The statement that takes the data.
@@ -134,7 +158,17 @@ impl Table {
     }
 }
 
-fn check_arguments(schema: &Schema, options: &WriteOptions) -> Result<()> {
+/// Checks what the caller gave.
+///
+/// # Errors
+/// Usage.
+pub(super) fn check_arguments(
+    session: &mut Session<Socket>,
+    table: &str,
+    schema: &Schema,
+    options: &WriteOptions,
+    check: SocketCheck<'_>,
+) -> Result<()> {
     if options.temporary && options.schema.is_some() {
         return Err(Error::usage("a temporary table has no schema of its own")
             .with_hint("leave schema or temporary out"));
@@ -142,6 +176,7 @@ fn check_arguments(schema: &Schema, options: &WriteOptions) -> Result<()> {
     if schema.fields().is_empty() {
         return Err(Error::usage("the data has no columns"));
     }
+    check_names(session, table, schema, options, check)?;
     let mut names = HashSet::new();
     for field in schema.fields() {
         if !names.insert(field.name()) {
@@ -158,9 +193,31 @@ fn check_arguments(schema: &Schema, options: &WriteOptions) -> Result<()> {
     Ok(())
 }
 
-fn current_schema(session: &mut Session<Socket>, check: SocketCheck<'_>) -> Result<Option<String>> {
-    let rows = session.ask("SELECT pg_catalog.current_schema()", check)?;
-    Ok(rows.into_iter().flatten().flatten().next())
+/// The schema of the table, as SQL writes it; None for the first table of its name in the search
+/// path.
+///
+/// # Errors
+/// When a table is to be created, and there is no schema for it.
+pub(super) fn place(
+    session: &mut Session<Socket>,
+    options: &WriteOptions,
+    check: SocketCheck<'_>,
+) -> Result<Option<String>> {
+    match (&options.schema, options.temporary) {
+        (Some(schema), _) => Ok(Some(identifier(schema))),
+        (None, true) => Ok(Some("pg_temp".to_owned())),
+        (None, false) if options.mode == WriteMode::Append => Ok(None),
+        (None, false) => {
+            let rows = session.ask("SELECT pg_catalog.current_schema()", check)?;
+            match rows.into_iter().flatten().flatten().next() {
+                Some(schema) => Ok(Some(identifier(&schema))),
+                None => {
+                    let what = "no schema of the session's search_path exists";
+                    Err(Error::new(ErrorKind::Query, what).with_hint("name one in schema="))
+                }
+            }
+        }
+    }
 }
 
 fn create(
@@ -188,15 +245,21 @@ fn create(
         session.change(&format!("DROP TABLE IF EXISTS {name}"), check)?;
     }
     let statement = format!("CREATE {temporary}TABLE {unless}{name} ({columns})");
-    policy.note_statement(session, &statement);
-    session.change(&statement, check).map_err(|error| {
-        let is_there = error.sqlstate() == Some(DUPLICATE_TABLE);
-        let error = Error::from(error);
-        match is_there {
-            true => error.with_hint("the mode append adds rows to it, and replace drops it first"),
-            false => error,
-        }
-    })
+    if options.temporary {
+        // Other connections don't see it.
+        policy.note_statement(session, &statement);
+    }
+    session.change(&statement, check).map_err(already_there)
+}
+
+/// The error of a statement, with what to do if the table exists.
+pub(super) fn already_there(error: dray_postgres::Error) -> Error {
+    let is_there = error.sqlstate() == Some(DUPLICATE_TABLE);
+    let error = Error::from(error);
+    match is_there {
+        true => error.with_hint("the mode append adds rows to it, and replace drops it first"),
+        false => error,
+    }
 }
 
 /// A type's name that the server knows. What it does not read as a type's name could be any SQL.
