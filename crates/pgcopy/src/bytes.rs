@@ -176,6 +176,16 @@ pub(crate) fn versioned(text: &[u8], out: &mut Vec<u8>) -> Result<(), Reason> {
     Ok(())
 }
 
+/// The type `name`. In text the server would cut longer ones.
+pub(crate) fn name(text: &[u8], out: &mut Vec<u8>) -> Result<(), Reason> {
+    const BYTES_MAX: usize = 63;
+    if text.len() > BYTES_MAX {
+        return Err("names have at most 63 bytes");
+    }
+    out.extend_from_slice(text);
+    Ok(())
+}
+
 /// The type `"char"`: one byte, as `charout` writes it.
 pub(crate) fn one_byte(text: &[u8], out: &mut Vec<u8>) -> Result<(), Reason> {
     let octal = |digit: u8| (b'0'..=b'7').contains(&digit).then(|| u32::from(digit - b'0'));

@@ -3,10 +3,11 @@
 use std::collections::HashSet;
 
 use arrow::array::{Array, ArrayRef, AsArray};
-use arrow::datatypes::{DataType, Field};
+use arrow::datatypes::*;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 
 use crate::error::Reason;
+use crate::number::ALL_DIGITS;
 use crate::select::{is_json, is_uuid};
 use crate::text::hex;
 use crate::values::Values;
@@ -38,22 +39,26 @@ impl Values for Json {
     }
 }
 
-/// Whether a struct in data of this type has two fields of one name.
-pub(crate) fn repeats_names(data_type: &DataType) -> bool {
+/// Why data of this type has no JSON, if so.
+pub(crate) fn no_json(data_type: &DataType) -> Option<&'static str> {
     match data_type {
         DataType::Struct(fields) => {
             let mut names = HashSet::new();
-            !fields.iter().all(|field| names.insert(field.name()))
-                || fields.iter().any(|field| repeats_names(field.data_type()))
+            match fields.iter().all(|field| names.insert(field.name())) {
+                true => fields.iter().find_map(|field| no_json(field.data_type())),
+                false => Some("rename the structs' fields: jsonb keeps one of a name"),
+            }
         }
+        DataType::Union(_, _) => Some("a union has no JSON: cast it first"),
         DataType::List(item)
         | DataType::LargeList(item)
         | DataType::ListView(item)
         | DataType::LargeListView(item)
         | DataType::FixedSizeList(item, _)
-        | DataType::Map(item, _) => repeats_names(item.data_type()),
-        DataType::Dictionary(_, values) => repeats_names(values),
-        _ => false,
+        | DataType::RunEndEncoded(_, item)
+        | DataType::Map(item, _) => no_json(item.data_type()),
+        DataType::Dictionary(_, values) => no_json(values),
+        _ => None,
     }
 }
 
@@ -120,9 +125,21 @@ fn write(array: &dyn Array, field: &Field, row: usize, out: &mut Vec<u8>) -> Res
         }
         DataType::Dictionary(_, _) => {
             let dictionary = array.as_any_dictionary();
-            let key = dictionary.normalized_keys();
-            let key = key.get(row).copied().unwrap_or_default();
-            write(dictionary.values(), field, key, out)?;
+            write(dictionary.values(), field, key(dictionary.keys(), row), out)?;
+        }
+        DataType::RunEndEncoded(ends, item) => {
+            macro_rules! run {
+                ($type:ty) => {{
+                    let runs = array.as_run::<$type>();
+                    (runs.values(), runs.get_physical_index(row))
+                }};
+            }
+            let (values, row) = match ends.data_type() {
+                DataType::Int16 => run!(Int16Type),
+                DataType::Int32 => run!(Int32Type),
+                _ => run!(Int64Type),
+            };
+            write(values, item, row, out)?;
         }
         DataType::Float16 | DataType::Float32 | DataType::Float64 => {
             let text = formatted()?;
@@ -131,6 +148,10 @@ fn write(array: &dyn Array, field: &Field, row: usize, out: &mut Vec<u8>) -> Res
             }
             out.extend_from_slice(text.as_bytes());
         }
+        DataType::Decimal32(_, scale) => decimal::<Decimal32Type>(array, *scale, row, out),
+        DataType::Decimal64(_, scale) => decimal::<Decimal64Type>(array, *scale, row, out),
+        DataType::Decimal128(_, scale) => decimal::<Decimal128Type>(array, *scale, row, out),
+        DataType::Decimal256(_, scale) => decimal::<Decimal256Type>(array, *scale, row, out),
         data_type if data_type.is_numeric() || data_type == &DataType::Boolean => {
             out.extend_from_slice(formatted()?.as_bytes());
         }
@@ -152,6 +173,29 @@ fn write(array: &dyn Array, field: &Field, row: usize, out: &mut Vec<u8>) -> Res
         _ => string(&formatted()?, out),
     }
     Ok(())
+}
+
+/// The index that a dictionary's key is, which is not NULL.
+fn key(keys: &dyn Array, row: usize) -> usize {
+    macro_rules! key {
+        ($($variant:ident: $type:ty),*) => {
+            match keys.data_type() {
+                $(DataType::$variant => keys.as_primitive::<$type>().value(row).as_usize(),)*
+                other => unreachable!("Arrow has no dictionary keys of {other}"),
+            }
+        };
+    }
+    key!(
+        Int8: Int8Type, Int16: Int16Type, Int32: Int32Type, Int64: Int64Type,
+        UInt8: UInt8Type, UInt16: UInt16Type, UInt32: UInt32Type, UInt64: UInt64Type
+    )
+}
+
+fn decimal<T: DecimalType>(array: &dyn Array, scale: i8, row: usize, out: &mut Vec<u8>) {
+    let text = T::format_decimal(array.as_primitive::<T>().value(row), ALL_DIGITS, scale);
+    // With a scale below 0, zero would be several digits, which JSON does not take.
+    let is_zero = text.bytes().all(|digit| digit == b'0');
+    out.extend_from_slice(if is_zero { b"0" } else { text.as_bytes() });
 }
 
 fn items(items: &dyn Array, field: &Field, out: &mut Vec<u8>) -> Result<(), Reason> {

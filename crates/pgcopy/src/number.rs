@@ -10,6 +10,8 @@ use crate::values::Values;
 
 const NUMERIC: u32 = 1700;
 pub(crate) const OUT_OF_RANGE: Reason = "it is out of range";
+/// A precision that cuts no digits: Arrow cuts those of values beyond the declared one.
+pub(crate) const ALL_DIGITS: u8 = u8::MAX;
 const INEXACT: Reason = "it would be rounded";
 const NOT_WHOLE: Reason = "it is no whole number";
 
@@ -159,7 +161,6 @@ impl<T: ArrowPrimitiveType, F: Fn(T::Native) -> i128 + Send> Values for Numbers<
 /// Decimals that are sent digit by digit: of 256 bits, or with a scale below zero.
 struct Digits<T: DecimalType> {
     array: PrimitiveArray<T>,
-    precision: u8,
     scale: i8,
     declared: Option<Declared>,
 }
@@ -174,7 +175,7 @@ impl<T: DecimalType> Values for Digits<T> {
     }
 
     fn append(&self, row: usize, out: &mut Vec<u8>) -> Result<(), Reason> {
-        let text = T::format_decimal(self.array.value(row), self.precision, self.scale);
+        let text = T::format_decimal(self.array.value(row), ALL_DIGITS, self.scale);
         send_text(&text, self.declared, out)
     }
 }
@@ -210,19 +211,18 @@ where
             });
             Box::new(Numbers { array, scale, declared, wide: |value: T::Native| value.into() })
         }
-        Err(_) => Box::new(Digits { array, precision, scale, declared }),
+        Err(_) => Box::new(Digits { array, scale, declared }),
     })
 }
 
 /// Decimals of 256 bits as `numeric`.
 pub(crate) fn wide_decimals<T: DecimalType>(
     array: PrimitiveArray<T>,
-    precision: u8,
     scale: i8,
     oid: u32,
     declared: Option<Declared>,
 ) -> Option<Box<dyn Values>> {
-    (oid == NUMERIC).then(|| Box::new(Digits { array, precision, scale, declared }) as _)
+    (oid == NUMERIC).then(|| Box::new(Digits { array, scale, declared }) as _)
 }
 
 /// A decimal as an integer with another scale.

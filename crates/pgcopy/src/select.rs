@@ -1,15 +1,16 @@
 //! Which Arrow types become values of which types of PostgreSQL (`spec/types.md` section 4).
 
-use arrow::array::{Array, ArrayRef, AsArray, StructArray};
+use arrow::array::{Array, ArrayRef, AsArray, OffsetSizeTrait, StructArray};
+use arrow::buffer::OffsetBuffer;
 use arrow::compute::cast;
 use arrow::datatypes::*;
 use dray_pgtypes::numeric::Declared;
 use dray_pgtypes::{Kind, PgType, TYPE_KEY};
 
-use crate::bytes::{ByteArray, Bytes, Parsed, TextOnly, bits, one_byte, uuid, versioned};
+use crate::bytes::{ByteArray, Bytes, Parsed, TextOnly, bits, name, one_byte, uuid, versioned};
 use crate::error::Mismatch;
 use crate::fixed::{Booleans, Nothing};
-use crate::json::{JSONB, Json, repeats_names};
+use crate::json::{JSONB, Json, no_json};
 use crate::nested::{Arrays, Composites, Hstores, Lists, Multiranges, Ranges};
 use crate::number::{decimals, floats, integers, wide_decimals};
 use crate::temporal;
@@ -130,8 +131,8 @@ impl Request<'_> {
             Decimal32(precision, scale) => decimal!(Decimal32Type, precision, scale),
             Decimal64(precision, scale) => decimal!(Decimal64Type, precision, scale),
             Decimal128(precision, scale) => decimal!(Decimal128Type, precision, scale),
-            Decimal256(precision, scale) => {
-                primitive!(wide_decimals, Decimal256Type, *precision, *scale, oid, declared)
+            Decimal256(_, scale) => {
+                primitive!(wide_decimals, Decimal256Type, *scale, oid, declared)
             }
             _ => return self.select_temporal(),
         };
@@ -206,16 +207,20 @@ impl Request<'_> {
     }
 
     fn select_text<A: ByteArray + 'static>(&self, array: A) -> Selected {
-        let PgType { oid, typmod, ref kind, ref name, ref extension } = *self.pg_type;
-        let is_its_text = self.field.metadata().get(TYPE_KEY).is_some_and(|named| named == name);
+        let PgType { oid, typmod, ref kind, ref extension, .. } = *self.pg_type;
+        let named = self.field.metadata().get(TYPE_KEY);
+        let is_its_text = named.is_some_and(|named| *named == self.pg_type.name);
         let declared = Declared::from_typmod(typmod);
         let characters_max =
             || usize::try_from(typmod).ok()?.checked_sub(TYPMOD_OFFSET.unsigned_abs() as usize);
         let plain = |array, characters_max| Box::new(Bytes { array, oid, characters_max });
         Ok(match (kind, oid) {
             (Kind::Enum, _) => plain(array, None),
-            // text, name, json, xml, refcursor
-            (Kind::Base, 25 | 19 | JSON | 142 | 1790) => plain(array, None),
+            // text, json, refcursor
+            (Kind::Base, 25 | JSON | 1790) => plain(array, None),
+            (Kind::Base, 19) => Box::new(Parsed { array, oid, parse: name }),
+            // In binary it is read in the encoding that the document declares, and not in UTF-8.
+            (Kind::Base, 142) => Box::new(TextOnly(array)),
             (Kind::Base, 1042 | 1043) => plain(array, characters_max()),
             (Kind::Base, _) if extension == "citext" => plain(array, None),
             (Kind::Base, JSONB | 4072) => Box::new(Parsed { array, oid, parse: versioned }),
@@ -250,8 +255,8 @@ impl Request<'_> {
         use DataType::*;
         let oid = self.pg_type.oid;
         if matches!(oid, JSON | JSONB) {
-            if repeats_names(self.array.data_type()) {
-                return Err(self.mismatch("rename the structs' fields: jsonb keeps one of a name"));
+            if let Some(why) = no_json(self.array.data_type()) {
+                return Err(self.mismatch(why));
             }
             let (array, field) = (self.array.clone(), self.field.clone());
             return Ok(Box::new(Json { array, field, oid }));
@@ -292,11 +297,10 @@ impl Request<'_> {
                 };
                 let fields = map.entries().fields();
                 let (key, value) = (&fields[0], &fields[1]);
-                let keys = self.nested(key, map.keys(), &text)?;
-                let values = self.nested(value, map.values(), &text)?;
-                let offsets = map.offsets().clone();
-                let spans =
-                    Box::new(move |row: usize| offsets[row] as usize..offsets[row + 1] as usize);
+                let (_, values) = spans(map.offsets(), map.values());
+                let (spans, keys) = spans(map.offsets(), map.keys());
+                let keys = self.nested(key, &keys, &text)?;
+                let values = self.nested(value, &values, &text)?;
                 let lists = Lists { nulls: map.nulls().cloned(), spans };
                 Ok(Box::new(Hstores { lists, keys, values }))
             }
@@ -310,20 +314,16 @@ impl Request<'_> {
     fn lists(&self) -> Option<(Lists, FieldRef, ArrayRef)> {
         use DataType::*;
         let nulls = self.array.nulls().cloned();
-        type Spans = Box<dyn Fn(usize) -> std::ops::Range<usize> + Send>;
-        // Arrow's arrays have checked that no offset is below zero.
-        let (spans, field, items): (Spans, _, _) = match self.array.data_type() {
+        let (spans, field, items): (Spans, _, ArrayRef) = match self.array.data_type() {
             List(field) => {
                 let list = self.array.as_list::<i32>();
-                let offsets = list.offsets().clone();
-                let spans = move |row: usize| offsets[row] as usize..offsets[row + 1] as usize;
-                (Box::new(spans), field, list.values())
+                let (spans, items) = spans(list.offsets(), list.values());
+                (spans, field, items)
             }
             LargeList(field) => {
                 let list = self.array.as_list::<i64>();
-                let offsets = list.offsets().clone();
-                let spans = move |row: usize| offsets[row] as usize..offsets[row + 1] as usize;
-                (Box::new(spans), field, list.values())
+                let (spans, items) = spans(list.offsets(), list.values());
+                (spans, field, items)
             }
             ListView(field) => {
                 let list = self.array.as_list_view::<i32>();
@@ -331,7 +331,7 @@ impl Request<'_> {
                 let spans = move |row: usize| {
                     offsets[row] as usize..offsets[row] as usize + sizes[row] as usize
                 };
-                (Box::new(spans), field, list.values())
+                (Box::new(spans), field, list.values().clone())
             }
             LargeListView(field) => {
                 let list = self.array.as_list_view::<i64>();
@@ -339,16 +339,16 @@ impl Request<'_> {
                 let spans = move |row: usize| {
                     offsets[row] as usize..offsets[row] as usize + sizes[row] as usize
                 };
-                (Box::new(spans), field, list.values())
+                (Box::new(spans), field, list.values().clone())
             }
             FixedSizeList(field, size) => {
                 let size = *size as usize;
                 let spans = move |row: usize| row * size..(row + 1) * size;
-                (Box::new(spans), field, self.array.as_fixed_size_list().values())
+                (Box::new(spans), field, self.array.as_fixed_size_list().values().clone())
             }
             _ => return None,
         };
-        Some((Lists { nulls, spans }, field.clone(), items.clone()))
+        Some((Lists { nulls, spans }, field.clone(), items))
     }
 
     fn composites(&self, attributes: &[(String, PgType)]) -> Selected {
@@ -398,6 +398,19 @@ impl Request<'_> {
             empty: flags("empty")?,
         })
     }
+}
+
+/// Which items each list has.
+type Spans = Box<dyn Fn(usize) -> std::ops::Range<usize> + Send>;
+
+/// The spans of lists with these offsets, and the items that they have: those of all lists of a
+/// slice may be many more. Arrow's arrays have checked that no offset is below zero.
+fn spans<T: OffsetSizeTrait>(offsets: &OffsetBuffer<T>, items: &ArrayRef) -> (Spans, ArrayRef) {
+    let (first, last) = (offsets[0].as_usize(), offsets[offsets.len() - 1].as_usize());
+    let offsets = offsets.clone();
+    let spans =
+        move |row: usize| offsets[row].as_usize() - first..offsets[row + 1].as_usize() - first;
+    (Box::new(spans), items.slice(first, last - first))
 }
 
 fn is_domain(pg_type: &PgType) -> bool {

@@ -24,7 +24,10 @@ pub(crate) fn append(oid: u32, sent: &[u8], out: &mut Vec<u8>) -> Result<(), Rea
         }
         18 => match sent {
             [0] => {}
-            [byte] if *byte >= 0x80 => print(out, format_args!("\\{byte:03o}")),
+            // A server before version 16 would take the backslash of `\200` for the value.
+            [byte] if *byte >= 0x80 => {
+                return Err("such a byte can't be written beside a type that has only text");
+            }
             plain => out.extend_from_slice(plain),
         },
         20 => print(out, format_args!("{}", i64::from_be_bytes(fixed(sent)?))),
@@ -55,10 +58,9 @@ pub(crate) fn append(oid: u32, sent: &[u8], out: &mut Vec<u8>) -> Result<(), Rea
             let (days, months) =
                 (i32::from_be_bytes(fixed(days)?), i32::from_be_bytes(fixed(months)?));
             let value = i64::from_be_bytes(fixed(time_of)?);
-            print(out, format_args!("{months} mons {days} days "));
-            if value < 0 {
-                out.push(b'-');
-            }
+            // Without signs, the IntervalStyle sql_standard takes that of the first field for all.
+            let sign = if value < 0 { '-' } else { '+' };
+            print(out, format_args!("{months:+} mons {days:+} days {sign}"));
             let value = value.unsigned_abs();
             let (seconds, fraction) = (value / 1_000_000, value % 1_000_000);
             let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);

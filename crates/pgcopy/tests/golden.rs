@@ -5,9 +5,11 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, Decimal128Array, Int32Array, Int64Array, RecordBatch, StringArray,
+    Array, ArrayRef, Decimal128Array, DictionaryArray, Int32Array, Int64Array,
+    IntervalMonthDayNanoArray, ListArray, RecordBatch, RunArray, StringArray, StructArray,
     TimestampMicrosecondArray,
 };
+use arrow::datatypes::{Field, Int8Type, Int32Type, IntervalMonthDayNano};
 use dray_pgcopy::{Encoder, Error, Format, Target};
 use dray_pgtypes::builtin;
 
@@ -75,6 +77,86 @@ fn text_for_all_columns_beside_a_type_without_binary_form() {
     assert_eq!(encoder(&rows, &targets).format(), Format::Text);
     let text = String::from_utf8(encoded(&rows, &targets).unwrap()).unwrap();
     assert_eq!(text, "::1\ta\\tb\\\\\\n\t1969-12-31 23:59:59.999999\n\\N\t\t1970-01-01 00:00:00\n");
+}
+
+#[test]
+fn text_says_what_a_session_could_read_otherwise() {
+    let interval = IntervalMonthDayNano::new(-1, 2, 3_000_000);
+    let rows = batch(vec![
+        ("a", Arc::new(StringArray::from(vec!["::1"]))),
+        ("i", Arc::new(IntervalMonthDayNanoArray::from(vec![interval]))),
+        ("x", Arc::new(StringArray::from(vec!["<?xml version='1.0' encoding='LATIN1'?><a>é</a>"]))),
+    ]);
+    let text = String::from_utf8(encoded(&rows, &[(869, -1), (1186, -1), (142, -1)]).unwrap());
+    let sent = "::1\t-1 mons +2 days +00:00:00.003000\t\
+                <?xml version='1.0' encoding='LATIN1'?><a>é</a>\n";
+    assert_eq!(text.unwrap(), sent);
+    // In binary a server reads XML in the encoding that it declares.
+    assert_eq!(encoder(&rows.project(&[2]).unwrap(), &[(142, -1)]).format(), Format::Text);
+    let strings: [(&str, u32, &str); 2] =
+        [(&"x".repeat(64), 19, "63 bytes"), ("\\200", 18, "type that has only text")];
+    for (value, oid, why) in strings {
+        let rows = batch(vec![
+            ("a", Arc::new(StringArray::from(vec!["::1"]))),
+            ("v", Arc::new(StringArray::from(vec![value]))),
+        ]);
+        let error = encoded(&rows, &[(869, -1), (oid, -1)]).unwrap_err();
+        assert!(error.to_string().contains(why), "{error}");
+    }
+}
+
+#[test]
+fn nested_values_as_json() {
+    let runs = RunArray::<Int32Type>::try_new(
+        &Int32Array::from(vec![2, 3, 5]),
+        &Int64Array::from(vec![Some(7), None, Some(8)]),
+    );
+    let words: DictionaryArray<Int8Type> =
+        [Some("a"), None, Some("b"), Some("a"), None].into_iter().collect();
+    let wide = Decimal128Array::from(vec![12_345, -1, 0, 5, 6]);
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("r", Arc::new(runs.unwrap())),
+        ("d", Arc::new(words)),
+        // A value beyond the declared precision keeps its digits.
+        ("n", Arc::new(wide.clone().with_precision_and_scale(2, 1).unwrap())),
+        ("z", Arc::new(wide.with_precision_and_scale(9, -2).unwrap())),
+    ];
+    let fields = columns.iter().map(|(name, of)| Field::new(*name, of.data_type().clone(), true));
+    let columns = columns.iter().map(|(_, column)| column.clone()).collect();
+    let structs = StructArray::new(fields.collect(), columns, None);
+    let rows = batch(vec![("j", Arc::new(structs.slice(1, 4)) as _)]);
+    let all = encoded(&rows, &[(114, -1)]).unwrap();
+    let expected = [
+        r#"{"r":7,"d":null,"n":-0.1,"z":-100}"#,
+        r#"{"r":null,"d":"b","n":0.0,"z":0}"#,
+        r#"{"r":8,"d":"a","n":0.5,"z":500}"#,
+        r#"{"r":8,"d":null,"n":0.6,"z":600}"#,
+    ];
+    let text = String::from_utf8_lossy(&all);
+    let found: Vec<&str> = text.split(|c| "{}".contains(c)).skip(1).step_by(2).collect();
+    let expected: Vec<_> = expected.iter().map(|row| &row[1..row.len() - 1]).collect();
+    assert_eq!(found, expected);
+    let first = batch(vec![("j", Arc::new(structs.slice(0, 1)) as _)]);
+    let first = encoded(&first, &[(114, -1)]).unwrap();
+    assert!(String::from_utf8_lossy(&first).contains(r#""n":1234.5,"z":1234500"#));
+}
+
+#[test]
+fn slices_of_lists_have_their_items() {
+    let lists = ListArray::from_iter_primitive::<Int32Type, _, _>([
+        Some(vec![Some(1), Some(2)]),
+        None,
+        Some(vec![]),
+        Some(vec![Some(3), None]),
+    ]);
+    let whole = encoded(&batch(vec![("l", Arc::new(lists.clone()))]), &[(1007, -1)]).unwrap();
+    let (start, end) = (19 + 6 + 20 + 16, whole.len());
+    for first in 1..4 {
+        let rows = batch(vec![("l", Arc::new(lists.slice(first, 4 - first)))]);
+        let all = encoded(&rows, &[(1007, -1)]).unwrap();
+        let skipped = [0, 6, 6 + 6 + 12][first - 1];
+        assert_eq!(&all[19..], &whole[start + skipped..end], "{first}");
+    }
 }
 
 #[test]
