@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from ._async import AsyncConnection, AsyncResult, connect_async
+from ._async_plan import AsyncPlan
 from ._connection import Connection, connect, read
 from ._dray import Estimate, Progress, Sorted, SortProgress, __version__
 from ._interval import Interval
@@ -34,6 +35,7 @@ from .errors import (
 
 __all__ = [
     "AsyncConnection",
+    "AsyncPlan",
     "AsyncResult",
     "AuthenticationError",
     "Cancelled",

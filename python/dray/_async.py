@@ -6,16 +6,18 @@ server or decodes, so the event loop goes on.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from . import _dray
+from ._async_plan import AsyncPlan
 from ._connection import Connection, connect_while
 from ._result import Result
 from ._stats import Stats
 from ._worker import Stop, Worker
+from ._write import Mode, Written
 from .errors import Cancelled
 
 if TYPE_CHECKING:
@@ -31,7 +33,8 @@ if TYPE_CHECKING:
     )
     from typing_extensions import Unpack
 
-    from ._options import ConnectOptions, QueryOptions
+    from ._options import ConnectOptions, PlanOptions, QueryOptions
+    from ._plan import Plan
 
 __all__ = ["AsyncConnection", "AsyncResult", "connect_async"]
 
@@ -129,13 +132,98 @@ class AsyncConnection:
         def start() -> Result:
             return self._connection.query(sql, params, **options)
 
-        self._starting.add(stop)
-        try:
-            result = await self._worker.run(start, stop, _close_returned)
-        finally:
-            self._starting.remove(stop)
+        result = await self._run(start, stop, _close_returned)
         self._stop = stop
         return AsyncResult(result, self._worker, stop)
+
+    async def write(
+        self,
+        table: str,
+        data: Any,
+        *,
+        mode: Mode = "create",
+        schema: str | None = None,
+        temporary: bool = False,
+        types: Mapping[str, str] | None = None,
+        partitions: int = 1,
+        progress: Callable[[_dray.Progress], object] | None = None,
+    ) -> Written:
+        """Write data into a table of PostgreSQL, as :meth:`Connection.write` does.
+
+        Cancelling the task undoes everything, unless the rows are there already.
+
+        Parameters
+        ----------
+        table, mode, schema, temporary, types, partitions
+            As for :meth:`Connection.write`.
+        data : object
+            As for :meth:`Connection.write`, or an :class:`AsyncResult` of another connection. A
+            reader that runs Python code does so in a thread.
+        progress : callable, optional
+            As for :meth:`Connection.write`, called in the connection's thread.
+
+        Returns
+        -------
+        Written
+            The number of rows, and where the time went.
+
+        Raises
+        ------
+        Error
+            As :meth:`Connection.write`.
+        """
+        stop = Stop(progress)
+        source = data._result if isinstance(data, AsyncResult) else data
+
+        def write() -> Written:
+            return self._connection.write(
+                table,
+                source,
+                mode=mode,
+                schema=schema,
+                temporary=temporary,
+                types=types,
+                partitions=partitions,
+                progress=stop.report,
+            )
+
+        return await self._run(write, stop, _nothing)
+
+    async def partitions(
+        self, sql: str, params: Sequence[Any] | None = None, **options: Unpack[PlanOptions]
+    ) -> AsyncPlan:
+        """Divide a query into parts, as :meth:`Connection.partitions` does.
+
+        Parameters
+        ----------
+        sql, params, **options
+            As for :meth:`Connection.partitions`.
+
+        Returns
+        -------
+        AsyncPlan
+            Release it with :meth:`AsyncPlan.release`, or use it in an ``async with`` block.
+
+        Raises
+        ------
+        Error
+            As :meth:`Connection.partitions`.
+        """
+        stop = Stop()
+
+        def plan() -> Plan:
+            return self._connection._plan(stop.report, sql, params, **options)
+
+        return AsyncPlan(await self._run(plan, stop, _release_returned))
+
+    async def _run(
+        self, call: Callable[[], T], stop: Stop, undo: Callable[[Future[T]], object]
+    ) -> T:
+        self._starting.add(stop)
+        try:
+            return await self._worker.run(call, stop, undo)
+        finally:
+            self._starting.remove(stop)
 
     async def close(self) -> None:
         """Close the connection. If a result is unread, cancel and close it first."""
@@ -321,6 +409,15 @@ def _close(closable: Connection | Result) -> None:
 def _close_returned(call: Future[Connection] | Future[Result]) -> None:
     if not call.cancelled() and call.exception() is None:
         _close(call.result())
+
+
+def _release_returned(call: Future[Plan]) -> None:
+    if not call.cancelled() and call.exception() is None:
+        call.result().release()
+
+
+def _nothing(call: Future[Written]) -> None:
+    """Follows a write, which has undone what it has to."""
 
 
 def _cancel(result: Result) -> None:

@@ -76,6 +76,7 @@ def plan(
     strings: str,
     numeric: str,
     nonfinite: str,
+    report: Callable[[Progress], object] | None,
 ) -> Plan: ...
 def part_uri(descriptor: bytes, uri: str | None) -> str: ...
 def read_partition(

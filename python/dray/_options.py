@@ -8,7 +8,7 @@ from typing import Literal, TypedDict
 
 from . import _dray
 
-__all__ = ["ConnectOptions", "QueryOptions", "ScanOptions"]
+__all__ = ["ConnectOptions", "PlanOptions", "QueryOptions", "ScanOptions"]
 
 Extension = Literal["auto", True, False]
 Strings = Literal["utf8", "large", "view"]
@@ -45,6 +45,17 @@ class QueryOptions(TypedDict, total=False):
     partitions: Partitions
     ordered: bool
     progress: Callable[[_dray.Progress], object] | None
+
+
+class PlanOptions(TypedDict, total=False):
+    """The options of :meth:`dray.Connection.partitions`, which documents them."""
+
+    at_most: int | None
+    lease: float
+    include_password: bool
+    strings: Strings
+    numeric: str
+    nonfinite: NonFinite
 
 
 class ScanOptions(ConnectOptions, QueryOptions, total=False):

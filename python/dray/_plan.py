@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -206,6 +206,32 @@ class Planning:
 
         where ``work`` reads a part and returns ``result.receipt``.
         """
+        return self._plan(
+            None,
+            sql,
+            params,
+            at_most=at_most,
+            lease=lease,
+            include_password=include_password,
+            strings=strings,
+            numeric=numeric,
+            nonfinite=nonfinite,
+        )
+
+    def _plan(
+        self,
+        report: Callable[[_dray.Progress], object] | None,
+        sql: str,
+        params: Sequence[Any] | None,
+        *,
+        at_most: int | None = None,
+        lease: float = 600.0,
+        include_password: bool = False,
+        strings: Strings = "utf8",
+        numeric: str = "text",
+        nonfinite: NonFinite = "error",
+    ) -> Plan:
+        """Divide a query, unless ``report``, which is called meanwhile, raises an exception."""
         native = _dray.plan(
             self._native,
             sql,
@@ -216,5 +242,6 @@ class Planning:
             strings,
             numeric,
             nonfinite,
+            report,
         )
         return Plan(native)

@@ -39,6 +39,7 @@ pub fn plan(
     strings: &str,
     numeric: &str,
     nonfinite: &str,
+    report: Option<Py<PyAny>>,
 ) -> PyResult<Plan> {
     let wrong = |message: String| usage(py, &message, None);
     let mut options = QueryOptions {
@@ -52,7 +53,7 @@ pub fn plan(
         .map_err(|_| usage(py, &format!("lease {lease}, expected seconds above 0"), None))?;
     let plan = PlanOptions { at_most, lease, include_password };
     let mut leased = connection.lease(py)?;
-    let monitor = Arc::new(Monitor::new(None));
+    let monitor = Arc::new(Monitor::new(report));
     let mut watch = monitor.clone().watch();
     let planned = detached(py, || {
         let connection: &mut dray_client::Connection = leased.borrow_mut();
