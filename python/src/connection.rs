@@ -139,6 +139,7 @@ impl Connection {
                 partitions: partitions.parse::<Partitions>().map_err(wrong)?,
                 ordered,
             },
+            ..QueryOptions::default()
         };
         let lease = self.lease(py)?;
         let monitor = Arc::new(Monitor::new(progress));

@@ -123,3 +123,51 @@ def test_dray_servers_take_nothing(server: Server) -> None:
             cursor.adbc_ingest("t", TABLE)
         cursor.execute("SELECT 1")
         assert cursor.fetchone() == (1,)
+
+
+def test_several_connections(postgres: PostgresServer, adbc: dbapi.Connection) -> None:
+    with adbc.cursor() as cursor:
+        cursor.adbc_statement.set_options(**{"dray.ingest.partitions": "2"})
+        assert cursor.adbc_statement.get_option("dray.ingest.partitions") == "2"
+        if adbc._autocommit:
+            assert cursor.adbc_ingest("ingested", TABLE, "create") == 3
+            assert sorted(found(postgres, "ingested"), key=str) == sorted(ROWS, key=str)
+            with pytest.raises(dbapi.Error, match="several transactions"):
+                cursor.adbc_ingest("ingested", TABLE, "append")
+        else:
+            # Whoever asks for it has to turn autocommit on.
+            with pytest.raises(dbapi.Error, match="a transaction is open"):
+                cursor.adbc_ingest("ingested", TABLE, "create")
+        with pytest.raises(dbapi.Error, match="dray.ingest.partitions"):
+            cursor.adbc_statement.set_options(**{"dray.ingest.partitions": "many"})
+
+
+def test_permanent_tables_behind_temporary_ones(
+    postgres: PostgresServer, adbc: dbapi.Connection
+) -> None:
+    """Without the option temporary, data goes to a permanent table."""
+    with adbc.cursor() as cursor:
+        cursor.adbc_ingest("ingested", TABLE, "create")
+        cursor.adbc_ingest("ingested", TABLE.select(["id"]), "create", temporary=True)
+        cursor.adbc_ingest("ingested", TABLE, "append", temporary=False)
+        cursor.execute("SELECT count(*) FROM pg_temp.ingested")
+        assert cursor.fetchone() == (3,)
+        end(adbc)
+        assert found(postgres, "ingested") == ROWS * 2
+        cursor.execute("DROP TABLE public.ingested")
+        with pytest.raises(dbapi.Error, match="does not exist") as missing:
+            cursor.adbc_ingest("ingested", TABLE, "append", temporary=False)
+        assert missing.value.status_code == AdbcStatusCode.NOT_FOUND
+        cursor.execute("SET search_path TO nowhere, ingest, public")
+        cursor.execute("CREATE TABLE ingest.ingested AS SELECT 1::bigint AS id, 'x' AS name")
+        cursor.adbc_ingest("ingested", TABLE, "append", temporary=False)
+        end(adbc)
+    assert found(postgres, "ingest.ingested") == [(1, "x"), *ROWS]
+
+
+def test_tables_without_a_name(adbc: dbapi.Connection) -> None:
+    with adbc.cursor() as cursor:
+        with pytest.raises(dbapi.Error, match="target_table is empty"):
+            cursor.adbc_ingest("", TABLE)
+        with pytest.raises(dbapi.Error, match="64 bytes"):
+            cursor.adbc_ingest("x" * 64, TABLE)

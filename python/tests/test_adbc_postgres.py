@@ -114,6 +114,9 @@ def test_parameters(adbc: dbapi.Connection) -> None:
         assert cursor.fetchall() == [("row 3",), ("row 1",), ("row 70000",)]
         wide = pa.table({"id": pa.array([3, 2**40], pa.int64())})
         cursor.execute("SELECT $1 AS a", wide)
+        assert cursor.fetchall() == [(3,), (2**40,)]
+        # The first batch decides.
+        cursor.execute("SELECT $1 AS a", pa.concat_tables([three, wide]))
         with pytest.raises(dbapi.DataError, match="other types than the first"):
             cursor.fetchall()
         cursor.execute("SELECT $1::int8 AS a", three)
@@ -430,9 +433,10 @@ def test_statistics_are_those_of_analyze(adbc: dbapi.Connection, filled: Postgre
         "INSERT INTO measured SELECT i, i % 2, CASE WHEN i % 4 = 0 THEN 'four' END "
         "FROM generate_series(1, 1000) i",
     )
-    assert statistics(adbc, "measured") == {}
-    filled.run("ANALYZE measured")
     width, distinct, nulls, rows = 0, 1, 5, 6
+    # What is known without it.
+    assert statistics(adbc, "measured") == {("id", width): 4, ("parity", width): 4}
+    filled.run("ANALYZE measured")
     assert statistics(adbc, "measured") == {
         (None, rows): 1000,
         ("id", width): 4,
@@ -467,3 +471,23 @@ def test_statistics_of_partitioned_and_system_tables(
     assert statistics(adbc, "pg_class") == {}
     found = adbc.adbc_get_statistics(db_schema_filter="pg_catalog", table_name_filter="pg_class")
     assert found.read_all().num_rows == 1
+
+
+def test_rows_of_parameters_have_one_type(adbc: dbapi.Connection) -> None:
+    with adbc.cursor() as cursor:
+        for values, kind in [
+            ([42, None, -42], pa.int32()),
+            ([None, 1], pa.int32()),
+            ([1, None, 2**40], pa.int64()),
+        ]:
+            rows = pa.record_batch({"n": pa.array(values, pa.int64()), "s": ["x"] * len(values)})
+            cursor.execute("SELECT $1 AS n, $2 AS s", rows)
+            found = cursor.fetch_arrow_table()
+            assert found["n"].type == kind and found["n"].to_pylist() == values
+        # A single row is as a literal would be.
+        cursor.execute("SELECT substr('abcdef', $1)", [3])
+        assert cursor.fetchone() == ("cdef",)
+        cursor.execute("CREATE TEMPORARY TABLE cut (t text)")
+        cursor.executemany("INSERT INTO cut SELECT substr('abcdef', $1)", [(2,), (3,), (None,)])
+        cursor.execute("SELECT t FROM cut")
+        assert cursor.fetchall() == [("bcdef",), ("cdef",), (None,)]

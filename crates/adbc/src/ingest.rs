@@ -9,7 +9,8 @@ use dray_client::{SourceKind, WriteMode, WriteOptions};
 
 use crate::cancel::Running;
 use crate::error::{invalid_argument, invalid_state, not_implemented};
-use crate::options::{boolean, boolean_text};
+use crate::objects::literal;
+use crate::options::{boolean, boolean_text, parsed};
 use crate::session::Session;
 
 const MODES: &[(&str, WriteMode)] = &[
@@ -18,6 +19,9 @@ const MODES: &[(&str, WriteMode)] = &[
     (ADBC_INGEST_OPTION_MODE_REPLACE, WriteMode::Replace),
     (ADBC_INGEST_OPTION_MODE_CREATE_APPEND, WriteMode::CreateAppend),
 ];
+
+/// The number of connections that write.
+const CONNECTIONS: &str = "dray.ingest.partitions";
 
 /// The SQLSTATEs of a table that lacks a column of the data, or has it with another type.
 const MISMATCHES: [&[u8; 5]; 2] = [b"42703", b"42804"];
@@ -48,10 +52,14 @@ impl IngestSettings {
     pub(crate) fn set(&mut self, key: &str, value: &str) -> Result<bool> {
         let named = Some(value.to_owned()).filter(|value| !value.is_empty());
         match key {
+            ADBC_INGEST_OPTION_TARGET_TABLE if value.is_empty() => {
+                return Err(invalid_argument(format!("{key} is empty, expected a table's name")));
+            }
             ADBC_INGEST_OPTION_TARGET_TABLE => self.table = named,
             ADBC_INGEST_OPTION_TARGET_CATALOG => self.catalog = named,
             ADBC_INGEST_OPTION_TARGET_DB_SCHEMA => self.options.schema = named,
             ADBC_INGEST_OPTION_TEMPORARY => self.options.temporary = boolean(key, value)?,
+            CONNECTIONS => self.options.connections = parsed(key, value)?,
             ADBC_INGEST_OPTION_MODE => {
                 let mode = MODES.iter().find(|(name, _)| *name == value);
                 let (_, mode) = mode.ok_or_else(|| {
@@ -72,6 +80,7 @@ impl IngestSettings {
             ADBC_INGEST_OPTION_TARGET_CATALOG => self.catalog.clone(),
             ADBC_INGEST_OPTION_TARGET_DB_SCHEMA => self.options.schema.clone(),
             ADBC_INGEST_OPTION_TEMPORARY => Some(boolean_text(self.options.temporary)),
+            CONNECTIONS => Some(self.options.connections.to_string()),
             ADBC_INGEST_OPTION_MODE => {
                 let mode = MODES.iter().find(|(_, mode)| *mode == self.options.mode);
                 mode.map(|(name, _)| (*name).to_owned())
@@ -111,7 +120,11 @@ impl IngestSettings {
                 )));
             }
         }
-        session.write(table, data, &self.options, running).map_err(|error| {
+        let mut options = self.options.clone();
+        if options.mode == WriteMode::Append && options.schema.is_none() && !options.temporary {
+            options.schema = permanent_schema(session, table, running)?;
+        }
+        session.write(table, data, &options, running).map_err(|error| {
             let is_mismatch = MISMATCHES.iter().any(|it| it.map(|c| c as c_char) == error.sqlstate);
             match is_mismatch && self.options.mode != WriteMode::Create {
                 true => Error { status: Status::AlreadyExists, ..error },
@@ -119,4 +132,24 @@ impl IngestSettings {
             }
         })
     }
+}
+
+/// The schema of the first table of this name in the search path that is not temporary, or the
+/// current schema. By ADBC's options a table is temporary only if they say so, while SQL finds a
+/// temporary one first.
+fn permanent_schema(session: &Session, table: &str, running: &Running) -> Result<Option<String>> {
+    let sql = format!(
+        "SELECT coalesce((SELECT n.nspname \
+             FROM pg_catalog.unnest(pg_catalog.current_schemas(true)) \
+                 WITH ORDINALITY AS s(name, place) \
+             JOIN pg_catalog.pg_namespace n ON n.nspname OPERATOR(pg_catalog.=) s.name \
+             JOIN pg_catalog.pg_class c ON c.relnamespace OPERATOR(pg_catalog.=) n.oid \
+             WHERE c.relname::pg_catalog.text OPERATOR(pg_catalog.=) {}::pg_catalog.text \
+                 AND pg_catalog.strpos('rpvf', c.relkind::pg_catalog.text) \
+                     OPERATOR(pg_catalog.>) 0 \
+                 AND c.relpersistence::pg_catalog.text OPERATOR(pg_catalog.<>) 't' \
+             ORDER BY s.place LIMIT 1), pg_catalog.current_schema())",
+        literal(table)
+    );
+    Ok(session.ask(&sql, running)?.into_iter().flatten().flatten().next())
 }

@@ -67,7 +67,11 @@ pub(crate) fn number<T: FromStr>(key: &str, value: Result<String>) -> Result<T> 
     value?.parse().map_err(|_| failed(Status::NotFound, format!("the option {key} is no number")))
 }
 
-fn parsed<T: FromStr<Err: Display>>(key: &str, value: &str) -> Result<T> {
+/// An option's value by its type.
+///
+/// # Errors
+/// InvalidArguments, for a bad value.
+pub(crate) fn parsed<T: FromStr<Err: Display>>(key: &str, value: &str) -> Result<T> {
     value.parse().map_err(|error| invalid_argument(format!("{key}: {error}")))
 }
 

@@ -3,10 +3,15 @@
 use std::sync::Arc;
 
 use adbc_core::error::Result;
-use arrow::array::{ArrayRef, NullArray, RecordBatch, RecordBatchIterator, RecordBatchOptions};
+use arrow::array::{
+    Array, ArrayRef, NullArray, RecordBatch, RecordBatchIterator, RecordBatchOptions,
+};
+use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Schema};
 use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatchReader;
+
+use dray_client::{ParameterTyping, SourceKind};
 
 use crate::error::bad_data;
 
@@ -15,17 +20,52 @@ pub(crate) struct ParameterRows {
     batches: Box<dyn RecordBatchReader + Send>,
     batch: Option<RecordBatch>,
     next_row: usize,
+    /// Of several rows for PostgreSQL: the columns in which integers of 64 bits become shorter
+    /// ones, once they are known.
+    narrow: Option<Option<Vec<bool>>>,
 }
 
 impl ParameterRows {
-    pub(crate) fn new(batches: Box<dyn RecordBatchReader + Send>) -> Self {
-        Self { batches, batch: None, next_row: 0 }
+    /// The rows of a stream, for this kind of server.
+    pub(crate) fn new(batches: Box<dyn RecordBatchReader + Send>, kind: SourceKind) -> Self {
+        let narrow = (kind == SourceKind::Postgres).then_some(None);
+        Self { batches, batch: None, next_row: 0, narrow }
     }
 
-    /// The rows of one batch.
-    pub(crate) fn of_batch(batch: RecordBatch) -> Self {
-        let schema = batch.schema();
-        Self::new(Box::new(RecordBatchIterator::new([Ok(batch)], schema)))
+    /// The rows of one batch, for this kind of server.
+    pub(crate) fn of_batch(batch: RecordBatch, kind: SourceKind) -> Self {
+        let (schema, is_single) = (batch.schema(), batch.num_rows() <= 1);
+        let mut rows = Self::new(Box::new(RecordBatchIterator::new([Ok(batch)], schema)), kind);
+        rows.narrow = rows.narrow.filter(|_| !is_single);
+        rows
+    }
+
+    /// How a PostgreSQL server is told the types. A single row is sent as literals would be.
+    /// Several rows need one type each column, or their results would differ in types.
+    pub(crate) fn typing(&self) -> ParameterTyping {
+        match self.narrow {
+            Some(_) => ParameterTyping::Columns,
+            None => ParameterTyping::Values,
+        }
+    }
+
+    /// The batch with integers of 64 bits as `integer`, in columns in which the first batch fits
+    /// it. One by one they would be sent so, too: many functions take no `bigint`.
+    fn narrowed(&mut self, batch: RecordBatch) -> std::result::Result<RecordBatch, ArrowError> {
+        let Some(first) = &mut self.narrow else { return Ok(batch) };
+        let fits = batch.columns().iter().map(|column| fits_integer(column.as_ref()));
+        let fits: Vec<bool> = fits.collect::<std::result::Result<_, ArrowError>>()?;
+        let first = first.get_or_insert_with(|| fits.clone());
+        let (mut fields, mut columns) = (Vec::new(), Vec::new());
+        for (i, (field, column)) in batch.schema().fields().iter().zip(batch.columns()).enumerate()
+        {
+            let narrow = fits[i] && first.get(i).copied().unwrap_or_default();
+            let column = if narrow { cast(column, &DataType::Int32)? } else { column.clone() };
+            fields.push(field.as_ref().clone().with_data_type(column.data_type().clone()));
+            columns.push(column);
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)
     }
 
     /// All rows as they came, if none was read yet.
@@ -44,7 +84,9 @@ impl ParameterRows {
             {
                 return Ok(Some(batch.slice(self.next_row, 1)));
             }
-            self.batch = self.batches.next().transpose().map_err(|error| bad_data(&error))?;
+            let batch = self.batches.next().transpose();
+            let batch = batch.and_then(|batch| batch.map(|it| self.narrowed(it)).transpose());
+            self.batch = batch.map_err(|error| bad_data(&error))?;
             self.next_row = 0;
             if self.batch.is_none() {
                 return Ok(None);
@@ -60,6 +102,18 @@ impl ParameterRows {
         let row = self.peek()?;
         self.next_row += 1;
         Ok(row)
+    }
+}
+
+/// Whether a column of 64-bit integers has only values of 32 bits.
+fn fits_integer(column: &dyn Array) -> std::result::Result<bool, ArrowError> {
+    match column.data_type() {
+        DataType::Int64 | DataType::UInt32 => {
+            let shorter = cast(column, &DataType::Int32)?;
+            // What does not fit becomes NULL.
+            Ok(shorter.null_count() == column.null_count())
+        }
+        _ => Ok(false),
     }
 }
 
@@ -101,8 +155,10 @@ mod tests {
         };
         let batches = [batch(vec![1, 2]), batch(vec![]), batch(vec![3])];
         let schema = batches[0].schema();
-        let mut rows =
-            ParameterRows::new(Box::new(RecordBatchIterator::new(batches.map(Ok), schema)));
+        let mut rows = ParameterRows::new(
+            Box::new(RecordBatchIterator::new(batches.map(Ok), schema)),
+            SourceKind::Dray,
+        );
         let value = |row: Option<RecordBatch>| {
             row.map(|row| (row.num_rows(), row.column(0).as_primitive::<Int64Type>().value(0)))
         };
@@ -110,6 +166,35 @@ mod tests {
         for expected in [Some((1, 1)), Some((1, 2)), Some((1, 3)), None, None] {
             assert_eq!(value(rows.next().unwrap()), expected);
         }
+    }
+
+    #[test]
+    fn integers_are_as_short_as_the_first_batch() {
+        let batch = |values: Vec<Option<i64>>| {
+            let column: ArrayRef = Arc::new(Int64Array::from(values));
+            RecordBatch::try_from_iter([("a", column)]).unwrap()
+        };
+        let types = |kind, batches: Vec<RecordBatch>| {
+            let schema = batches[0].schema();
+            let batches = RecordBatchIterator::new(batches.into_iter().map(Ok), schema);
+            let mut rows = ParameterRows::new(Box::new(batches), kind);
+            std::iter::from_fn(|| rows.next().unwrap())
+                .map(|row| row.column(0).data_type().clone())
+                .collect::<Vec<_>>()
+        };
+        let (short, long) = (batch(vec![Some(1), None]), batch(vec![Some(1), Some(1 << 40)]));
+        let (int32, int64) = (DataType::Int32, DataType::Int64);
+        let all = |of: &DataType| vec![of.clone(); 2];
+        assert_eq!(
+            types(SourceKind::Postgres, vec![short.clone(), long.clone(), short.clone()]),
+            [all(&int32), all(&int64), all(&int32)].concat()
+        );
+        let both = types(SourceKind::Postgres, vec![long, short.clone()]);
+        assert_eq!(both, [all(&int64), all(&int64)].concat());
+        assert_eq!(types(SourceKind::Dray, vec![short.clone()]), all(&int64));
+        let typing = |batch| ParameterRows::of_batch(batch, SourceKind::Postgres).typing();
+        assert_eq!(typing(short.slice(0, 1)), ParameterTyping::Values);
+        assert_eq!(typing(short), ParameterTyping::Columns);
     }
 
     #[test]

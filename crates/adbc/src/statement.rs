@@ -8,7 +8,7 @@ use adbc_core::{CancelHandle, Optionable, PartitionedResult, Statement};
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::record_batch::RecordBatchReader;
-use dray_client::QueryOptions;
+use dray_client::{ParameterTyping, QueryOptions};
 
 use crate::cancel::{Cancel, Running};
 use crate::error::{guarded, invalid_state, not_implemented};
@@ -69,8 +69,11 @@ impl DrayStatement {
             let results = self.session.query(&sql, &options, &running)?;
             return ResultReader::start(self.session.clone(), running, results, None);
         };
+        let parameter_typing = rows.typing();
+        let options = QueryOptions { parameter_typing, ..options };
         let Some(row) = rows.next()? else {
-            return Ok(ResultReader::empty(self.describe(&sql, None, &running)?));
+            let schema = self.describe(&sql, None, parameter_typing, &running)?;
+            return Ok(ResultReader::empty(schema));
         };
         let first = QueryOptions { parameters: Some(row), ..options.clone() };
         let results = self.session.query(&sql, &first, &running)?;
@@ -93,25 +96,28 @@ impl DrayStatement {
         &self,
         sql: &str,
         row: Option<RecordBatch>,
+        parameter_typing: ParameterTyping,
         running: &Running,
     ) -> Result<SchemaRef> {
         let row = match row {
             None => parameters::nulls(self.session.parameters_in(sql, running)?)?,
             row => row,
         };
-        let options = QueryOptions { parameters: row, plan_only: true, ..self.settings.options() };
+        let settings = self.settings.options();
+        let options =
+            QueryOptions { parameters: row, parameter_typing, plan_only: true, ..settings };
         Ok(self.session.query(sql, &options, running)?.schema())
     }
 }
 
 impl Statement for DrayStatement {
     fn bind(&mut self, batch: RecordBatch) -> Result<()> {
-        self.bound = Some(ParameterRows::of_batch(batch));
+        self.bound = Some(ParameterRows::of_batch(batch, self.session.kind));
         Ok(())
     }
 
     fn bind_stream(&mut self, reader: Box<dyn RecordBatchReader + Send>) -> Result<()> {
-        self.bound = Some(ParameterRows::new(reader));
+        self.bound = Some(ParameterRows::new(reader, self.session.kind));
         Ok(())
     }
 
@@ -141,12 +147,12 @@ impl Statement for DrayStatement {
     fn execute_schema(&mut self) -> Result<Schema> {
         guarded(|| {
             self.invalidate();
-            let row = match &mut self.bound {
-                Some(rows) => rows.peek()?,
-                None => None,
+            let (row, typing) = match &mut self.bound {
+                Some(rows) => (rows.peek()?, rows.typing()),
+                None => (None, ParameterTyping::Values),
             };
             let running = self.cancel.begin();
-            Ok(hand_over_schema(self.describe(self.sql()?, row, &running)?))
+            Ok(hand_over_schema(self.describe(self.sql()?, row, typing, &running)?))
         })
     }
 

@@ -49,7 +49,7 @@ pub use dray_wire::{
 pub use error::{Error, ErrorKind, Result, panic_text};
 pub use lease::{ConnectionSlot, Lease, LeaseError};
 pub use options::{
-    ConnectOptions, ExtensionChoice, Partitions, PostgresOptions, QueryOptions,
+    ConnectOptions, ExtensionChoice, ParameterTyping, Partitions, PostgresOptions, QueryOptions,
     timeout_from_seconds,
 };
 pub use partition::{Part, Plan, PlanOptions, Proof};

@@ -72,6 +72,8 @@ pub fn timeout_from_seconds(seconds: f64) -> Result<Duration> {
 pub struct QueryOptions {
     /// The values of `$1, $2 …`: a batch of one row.
     pub parameters: Option<RecordBatch>,
+    /// How a PostgreSQL server is told the parameters' types.
+    pub parameter_typing: ParameterTyping,
     /// The largest chunks to accept.
     pub limits: Limits,
     /// The least number of rows of a batch. The last batch, and batches of `batch_bytes`, may have
@@ -96,6 +98,7 @@ impl Default for QueryOptions {
     fn default() -> Self {
         Self {
             parameters: None,
+            parameter_typing: ParameterTyping::Values,
             limits: Limits::default(),
             batch_rows: 65_536,
             batch_bytes: 8 << 20,
@@ -106,6 +109,17 @@ impl Default for QueryOptions {
             postgres: PostgresOptions::default(),
         }
     }
+}
+
+/// How a PostgreSQL server is told the types of parameters.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ParameterTyping {
+    /// Each value as a literal would be: an integer has the smallest type that holds it, and NULL
+    /// none.
+    #[default]
+    Values,
+    /// By the Arrow type of its column, NULL too. So all rows of one schema have the same types.
+    Columns,
 }
 
 /// How a PostgreSQL result is read, and what becomes of values that Arrow can't hold.

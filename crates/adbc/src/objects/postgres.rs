@@ -126,7 +126,8 @@ fn schemas(
     Ok(schemas)
 }
 
-/// What ANALYZE and VACUUM have left in the catalog, as far as the user may read the columns.
+/// What ANALYZE and VACUUM have left in the catalog, as far as the user may read the columns. Of a
+/// table without that, the widths of columns of fixed width.
 ///
 /// # Errors
 /// When the server can't be asked.
@@ -141,15 +142,21 @@ pub(super) fn statistics(
              ON s.schemaname OPERATOR(pg_catalog.=) n.nspname \
              AND s.tablename OPERATOR(pg_catalog.=) c.relname \
              AND s.inherited OPERATOR(pg_catalog.=) \
-                 (c.relkind::pg_catalog.text OPERATOR(pg_catalog.=) 'p')";
+                 (c.relkind::pg_catalog.text OPERATOR(pg_catalog.=) 'p') \
+         LEFT JOIN pg_catalog.pg_attribute a \
+             ON s.attname IS NULL AND a.attrelid OPERATOR(pg_catalog.=) c.oid \
+             AND a.attnum OPERATOR(pg_catalog.>) 0::pg_catalog.int2 AND NOT a.attisdropped \
+             AND a.attlen OPERATOR(pg_catalog.>) 0::pg_catalog.int2 \
+             AND pg_catalog.has_column_privilege(c.oid, a.attnum, 'SELECT')";
     let sql = format!(
         "SELECT pg_catalog.current_database(), n.nspname, c.relname, \
              CASE WHEN c.reltuples OPERATOR(pg_catalog.>) 0::pg_catalog.float4 \
                  OR c.reltuples OPERATOR(pg_catalog.=) 0::pg_catalog.float4 \
                  AND c.relpages OPERATOR(pg_catalog.>) 0 \
              THEN c.reltuples::pg_catalog.float8 END, \
-             s.attname, s.null_frac, s.avg_width, s.n_distinct{}{} \
-         ORDER BY n.nspname, c.relname, s.attname",
+             coalesce(s.attname, a.attname), s.null_frac, coalesce(s.avg_width, a.attlen), \
+             s.n_distinct{}{} \
+         ORDER BY n.nspname, c.relname, coalesce(s.attname, a.attname)",
         tables_from(filter, from),
         like("pg_catalog.current_database()", filter.catalog)
     );

@@ -9,6 +9,7 @@ use dray_pgtypes::times;
 use dray_postgres::Parameter;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::options::ParameterTyping;
 
 const DAY_MILLISECONDS: i64 = 86_400_000;
 const DAY_MICROSECONDS: i64 = 86_400_000_000;
@@ -19,7 +20,10 @@ const INFERRED: u32 = 0;
 const COUNT_MAX: usize = u16::MAX as usize;
 
 /// The columns of a row as the values of `$1`, `$2` ….
-pub(crate) fn parameters(row: Option<&RecordBatch>) -> Result<Vec<Parameter>> {
+pub(crate) fn parameters(
+    row: Option<&RecordBatch>,
+    typing: ParameterTyping,
+) -> Result<Vec<Parameter>> {
     let Some(row) = row.filter(|row| row.num_columns() > 0) else { return Ok(Vec::new()) };
     if row.num_rows() != 1 {
         return Err(Error::usage(format!("{} rows of parameters, expected 1", row.num_rows())));
@@ -32,7 +36,13 @@ pub(crate) fn parameters(row: Option<&RecordBatch>) -> Result<Vec<Parameter>> {
     }
     let columns = row.columns().iter().enumerate();
     columns
-        .map(|(i, column)| parameter(column.as_ref()).map_err(|what| refused(i, &what)))
+        .map(|(i, column)| {
+            let mut parameter = parameter(column.as_ref()).map_err(|what| refused(i, &what))?;
+            if typing == ParameterTyping::Columns {
+                parameter.oid = column_oid(column.data_type()).unwrap_or(parameter.oid);
+            }
+            Ok(parameter)
+        })
         .collect()
 }
 
@@ -64,6 +74,28 @@ fn parameter(column: &dyn Array) -> Result<Parameter, String> {
     Ok(match scalar(column, 0)? {
         Some((oid, text)) => Parameter { oid, text: Some(text) },
         None => Parameter { oid: INFERRED, text: None },
+    })
+}
+
+/// The type of all values of a column, if it is not theirs to say.
+fn column_oid(data_type: &DataType) -> Option<u32> {
+    use DataType::*;
+    Some(match data_type {
+        Boolean => 16,
+        Dictionary(_, values) => return column_oid(values),
+        Int8 | UInt8 | Int16 => 21,
+        UInt16 | Int32 => 23,
+        UInt32 | Int64 => 20,
+        UInt64 | Decimal32(..) | Decimal64(..) | Decimal128(..) | Decimal256(..) => 1700,
+        Float16 | Float32 | Float64 => 701,
+        FixedSizeBinary(16) => 2950,
+        Binary | LargeBinary | BinaryView | FixedSizeBinary(_) => 17,
+        Date32 | Date64 => 1082,
+        Time32(_) | Time64(_) => 1083,
+        Timestamp(_, None) => 1114,
+        Timestamp(_, Some(_)) => 1184,
+        Duration(_) | Interval(_) => 1186,
+        _ => return None,
     })
 }
 
@@ -241,8 +273,27 @@ mod tests {
 
     fn sent(column: ArrayRef) -> (u32, Option<String>) {
         let row = RecordBatch::try_from_iter([("p", column)]).unwrap();
-        let parameter = parameters(Some(&row)).unwrap().remove(0);
+        let parameter = parameters(Some(&row), ParameterTyping::Values).unwrap().remove(0);
         (parameter.oid, parameter.text)
+    }
+
+    #[test]
+    fn columns_have_one_type() {
+        let columns: [(ArrayRef, u32); 4] = [
+            (Arc::new(Int64Array::from(vec![Some(5), None, Some(1 << 40)])), 20),
+            (Arc::new(Int16Array::from(vec![Some(5), None])), 21),
+            (Arc::new(BinaryArray::from_opt_vec(vec![None, Some(b"a")])), 17),
+            (Arc::new(StringArray::from(vec![None, Some("a")])), INFERRED),
+        ];
+        for (column, oid) in columns {
+            let batch = RecordBatch::try_from_iter([("p", column)]).unwrap();
+            for row in 0..batch.num_rows() {
+                let row = batch.slice(row, 1);
+                let sent = parameters(Some(&row), ParameterTyping::Columns).unwrap().remove(0);
+                assert_eq!(sent.oid, oid);
+                assert_eq!(sent.text.is_none(), row.column(0).is_null(0));
+            }
+        }
     }
 
     #[test]
@@ -298,7 +349,7 @@ mod tests {
                 Arc::new(Time64NanosecondArray::from(vec![value])) as _,
             )])
         };
-        assert!(parameters(Some(&time(1_001).unwrap())).is_err());
+        assert!(parameters(Some(&time(1_001).unwrap()), ParameterTyping::Values).is_err());
         assert_eq!(
             sent(Arc::new(Time64NanosecondArray::from(vec![1_000]))),
             (1083, Some("00:00:00.000001".to_owned()))

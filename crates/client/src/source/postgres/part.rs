@@ -15,6 +15,7 @@ use super::parameters::parameters;
 use super::snapshot::{BEGIN, NO_IDLE_TIMEOUT, ONE_PLAN, leaves};
 use super::sql::{ask_one, explain, oid_of};
 use crate::error::{Error, ErrorKind, Result};
+use crate::options::ParameterTyping;
 use crate::watch::CancelCheck;
 
 /// A part that is being read.
@@ -142,7 +143,8 @@ fn open(
     let locked = match &scan {
         Some(scan) => lock_table(session, scan, &sql, check),
         None => {
-            let values = parameters(decode_parameters(&part.parameters)?.as_ref())?;
+            let row = decode_parameters(&part.parameters)?;
+            let values = parameters(row.as_ref(), ParameterTyping::Values)?;
             LockedRelations::of(session, &part.sql, &values, check).map(|(locked, _)| locked.oids)
         }
     };

@@ -22,7 +22,7 @@ use super::snapshot::{BEGIN, NO_IDLE_TIMEOUT, Snapshot};
 use super::sql::{ask_one, ask_optional, oid_of};
 use super::table::{Requested, Table, called_function};
 use crate::error::{Error, ErrorKind, Result};
-use crate::options::QueryOptions;
+use crate::options::{ParameterTyping, QueryOptions};
 use crate::partition::PlanOptions;
 use crate::source::ReceiveContext;
 use crate::watch::{CancelCheck, Verdict};
@@ -238,7 +238,7 @@ impl Planning<'_> {
         reason: Reason,
         check: SocketCheck<'_>,
     ) -> Result<Exported> {
-        let values = parameters(self.query.parameters.as_ref())?;
+        let values = parameters(self.query.parameters.as_ref(), ParameterTyping::Values)?;
         for _ in 0..ATTEMPTS {
             session.ask(&format!("{BEGIN}; {NO_IDLE_TIMEOUT}"), check)?;
             let (locked, _) = LockedRelations::of(session, self.sql, &values, check)?;

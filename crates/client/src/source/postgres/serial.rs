@@ -68,7 +68,7 @@ impl SerialScan {
         if options.postgres.extension == ExtensionChoice::Always {
             return Err(Error::usage(format!("the extension can't be used: {reason}")));
         }
-        let parameters = parameters(options.parameters.as_ref())?;
+        let parameters = parameters(options.parameters.as_ref(), options.parameter_typing)?;
         let session = &mut connection.session;
         let schema = session.start(sql, &parameters, &row_options(options), check)?;
         // A change has run when it has started. Whoever does not read the result, which has no
@@ -89,7 +89,7 @@ impl SerialScan {
         options: &QueryOptions,
         check: SocketCheck<'_>,
     ) -> Result<Decision<Self>> {
-        let parameters = parameters(options.parameters.as_ref())?;
+        let parameters = parameters(options.parameters.as_ref(), options.parameter_typing)?;
         let session = &mut connection.session;
         Ok(match session.start_copy(sql, &parameters, &copy_options(options), check)? {
             CopyStart::Started => {
@@ -120,7 +120,7 @@ impl SerialScan {
         decoders: &mut DecoderCache,
         check: SocketCheck<'_>,
     ) -> Result<Self> {
-        let parameters = parameters(options.parameters.as_ref())?;
+        let parameters = parameters(options.parameters.as_ref(), options.parameter_typing)?;
         let session = &mut connection.session;
         let schema = session.describe(sql, &parameters, &row_options(options), check)?;
         let estimate = match parameters.is_empty() && dray_postgres::is_query(sql) {
