@@ -1,7 +1,9 @@
 """Compare ways to write lineitem from an Arrow table into an UNLOGGED table of PostgreSQL.
 
 It starts a server in a temporary folder. Ways run in turns; before each, the table is truncated.
-The yardstick is the server's own COPY … FROM a file of the same bytes.
+The yardstick is the server's own COPY … FROM a file of the same bytes. new1, new2 and new3 replace
+the table over so many connections; an event trigger makes new tables UNLOGGED, unless --logged.
+"insert" is INSERT … SELECT from another UNLOGGED table.
 """
 
 from __future__ import annotations
@@ -27,6 +29,15 @@ DDL = """CREATE UNLOGGED TABLE lineitem (
     l_quantity numeric(15,2), l_extendedprice numeric(15,2), l_discount numeric(15,2),
     l_tax numeric(15,2), l_returnflag text, l_linestatus text, l_shipdate date,
     l_commitdate date, l_receiptdate date, l_shipinstruct text, l_shipmode text, l_comment text)"""
+UNLOGGED = """CREATE FUNCTION unlogged() RETURNS event_trigger LANGUAGE plpgsql AS $$
+    DECLARE made record;
+    BEGIN
+        FOR made IN SELECT * FROM pg_event_trigger_ddl_commands() LOOP
+            EXECUTE format('ALTER TABLE %s SET UNLOGGED', made.objid::regclass);
+        END LOOP;
+    END $$;
+    CREATE EVENT TRIGGER unlogged ON ddl_command_end WHEN TAG IN ('CREATE TABLE')
+        EXECUTE FUNCTION unlogged()"""
 SETTINGS = {
     "shared_buffers": "4GB",
     "fsync": "off",
@@ -43,7 +54,9 @@ def options() -> argparse.Namespace:
     parser.add_argument("--table", type=Path, default=DEFAULT_TABLE, help="a Parquet file")
     parser.add_argument("--rows", type=int, default=10**9, help="at most so many rows")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--ways", default="file,dray,adbc,duckdb", help="also pandas")
+    parser.add_argument("--ways", default="file,dray,adbc,duckdb",
+                        help="also new1, new2, new3, insert, pandas")  # fmt: skip
+    parser.add_argument("--logged", action="store_true", help="new tables are logged")
     parser.add_argument("--postgres", type=Path, default=Path("/usr/lib/postgresql/15/bin"))
     return parser.parse_args()
 
@@ -97,6 +110,15 @@ def from_file(server: Server) -> dict[str, float]:
     return {"seconds": time.perf_counter() - began, "cpu": 0.0, "grown_mib": 0.0}
 
 
+def insert_select(server: Server) -> dict[str, float]:
+    began = time.perf_counter()
+    server.connection.execute("INSERT INTO lineitem SELECT * FROM staged")
+    return {"seconds": time.perf_counter() - began, "cpu": 0.0, "grown_mib": 0.0}
+
+
+WAYS = {"file": from_file, "insert": insert_select}
+
+
 def main() -> None:
     given = options()
     server = Server(given.postgres)
@@ -109,12 +131,17 @@ def main() -> None:
         (rows,) = execute("SELECT count(*) FROM lineitem").fetchone() or (0,)
         size = (server.folder / "lineitem.bin").stat().st_size
         ways = given.ways.split(",")
+        if "insert" in ways:
+            execute("CREATE UNLOGGED TABLE staged AS SELECT * FROM lineitem")
+        if not given.logged:
+            execute(UNLOGGED)
         found: dict[str, list[dict[str, float]]] = {way: [] for way in ways}
         for number in range(given.rounds):
             for way in ways if number % 2 == 0 else reversed(ways):
                 execute("TRUNCATE lineitem")
                 execute("CHECKPOINT")
-                measured = from_file(server) if way == "file" else client(way, server, given)
+                by_server = WAYS.get(way)
+                measured = by_server(server) if by_server else client(way, server, given)
                 (written,) = execute("SELECT count(*) FROM lineitem").fetchone() or (0,)
                 assert written == rows, (way, written, rows)
                 found[way].append(measured)

@@ -26,6 +26,18 @@ def dray(uri: str, table: pa.Table) -> Callable[[], Any]:
     return lambda: connection.write(TABLE, table, mode="append")
 
 
+def dray_new(connections: int) -> Callable[[str, pa.Table], Callable[[], Any]]:
+    """Replaces the table, over so many connections."""
+
+    def way(uri: str, table: pa.Table) -> Callable[[], Any]:
+        import dray as package
+
+        connection = package.connect(uri)
+        return lambda: connection.write(TABLE, table, mode="replace", partitions=connections)
+
+    return way
+
+
 def adbc_postgresql(uri: str, table: pa.Table) -> Callable[[], Any]:
     from adbc_driver_postgresql import dbapi
 
@@ -63,6 +75,9 @@ def pandas_multi(uri: str, table: pa.Table) -> Callable[[], Any]:
 
 WAYS = {
     "dray": dray,
+    "new1": dray_new(1),
+    "new2": dray_new(2),
+    "new3": dray_new(3),
     "adbc": adbc_postgresql,
     "duckdb": duckdb,
     "pandas": pandas_multi,
