@@ -170,9 +170,44 @@ class Fixture : public ::testing::Test, public Tests {
   Dray quirks_;
 };
 
+// What the suite ingests: NULL, -42, 0 and 42 of each unit.
+int64_t nanoseconds(ArrowTimeUnit unit) {
+  switch (unit) {
+    case NANOARROW_TIME_UNIT_SECOND:
+      return 42'000'000'000;
+    case NANOARROW_TIME_UNIT_MILLI:
+      return 42'000'000;
+    case NANOARROW_TIME_UNIT_MICRO:
+      return 42'000;
+    default:
+      return 42;
+  }
+}
+
+class StatementFixture : public Fixture<adbc_validation::StatementTest> {
+ protected:
+  void ValidateIngestedTemporalData(ArrowArrayView* values, ArrowType type, ArrowTimeUnit unit,
+                                    const char*) override {
+    const int64_t value = nanoseconds(unit);
+    if (type == NANOARROW_TYPE_TIMESTAMP) {
+      ASSERT_NO_FATAL_FAILURE(adbc_validation::CompareArray<int64_t>(
+          values, {std::nullopt, -value / 1000, 0, value / 1000}));
+      return;
+    }
+    ASSERT_EQ(type, NANOARROW_TYPE_DURATION);
+    ArrowInterval intervals[3];
+    for (int i = 0; i < 3; ++i) {
+      ArrowIntervalInit(&intervals[i], type);
+      intervals[i].ns = (i - 1) * value;
+    }
+    ASSERT_NO_FATAL_FAILURE(adbc_validation::CompareArray<ArrowInterval*>(
+        values, {std::nullopt, &intervals[0], &intervals[1], &intervals[2]}));
+  }
+};
+
 using DrayDatabase = Fixture<adbc_validation::DatabaseTest>;
 using DrayConnection = Fixture<adbc_validation::ConnectionTest>;
-using DrayStatement = Fixture<adbc_validation::StatementTest>;
+using DrayStatement = StatementFixture;
 ADBCV_TEST_DATABASE(DrayDatabase)
 ADBCV_TEST_CONNECTION(DrayConnection)
 ADBCV_TEST_STATEMENT(DrayStatement)
