@@ -92,10 +92,14 @@ impl Request<'_> {
 
     /// The same data without its encoding.
     fn decoded(&self, values: &DataType) -> Selected {
-        let decoded = cast(self.array, values).map_err(|error| Mismatch {
-            what: format!("Arrow's {} can't be decoded: {error}", self.array.data_type()),
+        let undecodable = |why: &str| Mismatch {
+            what: format!("Arrow's {} can't be decoded: {why}", self.array.data_type()),
             hint: String::new(),
-        })?;
+        };
+        let decoded = cast(self.array, values).map_err(|error| undecodable(&error.to_string()))?;
+        if decoded.len() != self.array.len() {
+            return Err(undecodable("values are lost"));
+        }
         Request { array: &decoded, ..*self }.select()
     }
 
@@ -282,8 +286,9 @@ impl Request<'_> {
                 let Some(structs) = items.as_struct_opt() else {
                     return Err(self.mismatch("a multirange takes lists of ranges"));
                 };
-                // The multirange's range has the same bounds.
-                let ranges = self.ranges(structs, of)?;
+                // A multirange names its range type, or the type of its bounds.
+                let bound = if let Kind::Range(bound) = &of.kind { bound } else { of };
+                let ranges = self.ranges(structs, bound)?;
                 Ok(Box::new(Multiranges { lists, ranges }))
             }
             (Kind::Base, Map(_, _)) if self.pg_type.extension == "hstore" => {
@@ -371,11 +376,6 @@ impl Request<'_> {
     }
 
     fn ranges(&self, structs: &StructArray, bound: &PgType) -> Result<Ranges, Mismatch> {
-        // A multirange names its range type, or the type of its bounds.
-        let bound = match &bound.kind {
-            Kind::Range(of) => of,
-            _ => bound,
-        };
         let hint = "a range is a struct of lower, upper, lower_inclusive, upper_inclusive, empty";
         let column = |name: &str| {
             let (index, field) = structs.fields().find(name).ok_or_else(|| self.mismatch(hint))?;
