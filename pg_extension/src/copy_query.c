@@ -321,7 +321,12 @@ dray_plan_copy(ParseState *pstate, const CopyStmt *stmt, int stmt_location, int 
 	plan.params = dray_read_parameters(parameters, types, count);
 	/* The planner modifies its input. */
 	as_written = copyObject(query);
+#if PG_VERSION_NUM >= 190000
+	plan.stmt = pg_plan_query(query, pstate->p_sourcetext, CURSOR_OPT_PARALLEL_OK, plan.params,
+							  NULL);
+#else
 	plan.stmt = pg_plan_query(query, pstate->p_sourcetext, CURSOR_OPT_PARALLEL_OK, plan.params);
+#endif
 
 	/* Analysis has looked the name up again, and it may be that of another table by now. */
 	if (OidIsValid(relid) && !list_member_oid(plan.stmt->relationOids, relid))

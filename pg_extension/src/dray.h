@@ -128,7 +128,7 @@ extern int32 dray_stream_open(const DraySettings *settings, const DrayMember *co
 							  uint32 types, DrayStream **stream, DrayError *error);
 extern void dray_stream_stop(DrayStream *stream);
 extern void dray_stream_close(DrayStream *stream);
-extern int32 dray_push_tuple(DrayStream *stream, const char *data, const bits8 *present,
+extern int32 dray_push_tuple(DrayStream *stream, const char *data, const uint8 *present,
 							 DrayError *error);
 extern int32 dray_push_row(DrayStream *stream, const Datum *datums, const bool *nulls, size_t count,
 						   uint32 *column, DrayError *error);

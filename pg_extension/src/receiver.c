@@ -5,6 +5,7 @@
 #include "dray.h"
 
 #include "access/detoast.h"
+#include "access/htup_details.h"
 #include "commands/progress.h"
 #include "executor/tuptable.h"
 #include "fmgr.h"
@@ -14,6 +15,9 @@
 #include "utils/backend_progress.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#if PG_VERSION_NUM >= 160000
+#include "varatt.h"
+#endif
 
 #define CACHE_LINE_BYTES 64
 
