@@ -2,8 +2,9 @@
  * Planning the statement: its table or its query, with every refusal of COPY (copyto.c of
  * PostgreSQL).
  *
- * A table is read as SELECT columns FROM ONLY table, as COPY itself does under row security. So the
- * executor checks privileges of tables and columns, and the rewriter applies policies.
+ * A table is read as SELECT columns FROM ONLY table, as COPY itself does under row security, and a
+ * partitioned one with its partitions. So the executor checks privileges of tables and columns, and
+ * the rewriter applies policies.
  */
 #include "dray.h"
 
@@ -48,6 +49,9 @@ check_relation_kind(Relation rel)
 			kind = "foreign table";
 			break;
 		case RELKIND_PARTITIONED_TABLE:
+#if PG_VERSION_NUM >= 190000
+			return;
+#endif
 			kind = "partitioned table";
 			break;
 		case RELKIND_SEQUENCE:
@@ -183,8 +187,8 @@ select_from_table(const CopyStmt *stmt, Oid *relid)
 	*relid = RelationGetRelid(rel);
 	from = makeRangeVar(get_namespace_name(RelationGetNamespace(rel)),
 						pstrdup(RelationGetRelationName(rel)), -1);
-	/* ONLY: without the tables that inherit from this one. */
-	from->inh = false;
+	/* ONLY: without the tables that inherit from this one. Partitions are its own rows. */
+	from->inh = rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE;
 	select->fromClause = list_make1(from);
 	table_close(rel, NoLock);
 	return (Node *) select;

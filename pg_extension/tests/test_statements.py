@@ -93,8 +93,25 @@ def test_refusals_are_those_of_copy(server, connection, what):
 
     own = words(f"COPY {what} TO STDOUT (FORMAT binary)")
     assert words(f"SELECT pg_catalog.dray_load(); COPY {what} TO STDOUT (FORMAT dray)") == own
-    # Version 18 allows materialized views.
-    assert own is not None or (what == "s.m" and server.version >= 18)
+    # Version 18 allows materialized views, and version 19 partitioned tables.
+    allowed = {"s.m": 18, "s.parted": 19}
+    assert own is not None or (what in allowed and server.version >= allowed[what])
+
+
+def test_partitioned_tables(server, connection):
+    connection.run(
+        """CREATE TABLE s.by_range (a integer NOT NULL, b text) PARTITION BY RANGE (a);
+        CREATE TABLE s.low PARTITION OF s.by_range FOR VALUES FROM (0) TO (10);
+        CREATE TABLE s.high (b text, a integer NOT NULL);
+        ALTER TABLE s.by_range ATTACH PARTITION s.high FOR VALUES FROM (10) TO (20);
+        INSERT INTO s.by_range VALUES (15, 'high'), (5, 'low')"""
+    )
+    if server.version >= 19:
+        assert connection.copy("s.by_range").columns() == [[5, 15], ["low", "high"]]
+        assert connection.copy("s.by_range (b)").columns() == [["low", "high"]]
+    else:
+        refused(connection, "s.by_range", "42809", "cannot copy from partitioned table")
+    connection.run("DROP TABLE s.by_range")
 
 
 def test_privileges(server):

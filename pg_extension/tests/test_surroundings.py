@@ -268,5 +268,6 @@ server_reset_query_always = 0
             connections[turn % 6].send("SELECT pg_sleep(0.02)")
             connections[turn % 6].read_result()
     finally:
-        proxy.terminate()
+        # From version 1.23 on, PgBouncer waits for its clients when it is terminated.
+        proxy.kill()
         proxy.wait()
