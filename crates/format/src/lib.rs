@@ -21,7 +21,7 @@
 //! sink                       the bytes of a chunk or state frame
 //! compress bitpack  expand   decimals, huffman, symbols, utf8
 //! column   types    header   word
-//! layout   output   cursor   vector, clock, error
+//! layout   output   cursor   vector, chain, clock, error
 //! ```
 //!
 //! ```
@@ -51,6 +51,7 @@
 pub mod arrow;
 mod bitpack;
 mod build;
+mod chain;
 mod clock;
 mod column;
 mod compress;
@@ -73,6 +74,7 @@ mod word;
 mod write;
 
 pub use build::{BatchBuilder, BuiltBatch, ColumnBuilder};
+pub use chain::Chain;
 pub use clock::Clock;
 pub use column::{Batch, Bitmap, Column, Values};
 pub use compress::Compression;

@@ -7,17 +7,10 @@ use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::buffer::NullBuffer;
 use arrow::compute::take;
 use arrow::datatypes::DataType;
+use dray_format::Chain;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// The start of a chain.
-const START: u64 = 0xA076_1D64_78BD_642F;
-/// Folds a word in.
-const VALUE: u64 = 0xE703_7ED1_A0B4_28DB;
-/// Folds a missing value in.
-const MISSING: u64 = 0x8EBC_6AF0_9C88_C6E3;
-/// Ends the chain of a row.
-const FINAL: u64 = 0x5899_65CC_7537_4CC3;
 /// Rows whose chains stay in the processor's cache while their columns are walked.
 const BLOCK_ROWS: usize = 2048;
 
@@ -26,7 +19,7 @@ const BLOCK_ROWS: usize = 2048;
 pub(crate) struct RowDigest {
     pub(crate) rows: u64,
     pub(crate) digest: u64,
-    chains: Vec<u64>,
+    chains: Vec<Chain>,
 }
 
 impl RowDigest {
@@ -39,12 +32,12 @@ impl RowDigest {
         while from < batch.num_rows() {
             let rows = BLOCK_ROWS.min(batch.num_rows() - from);
             self.chains.clear();
-            self.chains.resize(rows, START);
+            self.chains.resize(rows, Chain::default());
             for column in batch.columns() {
                 walk(column.slice(from, rows).as_ref(), &mut self.chains)?;
             }
             for chain in &self.chains {
-                self.digest = self.digest.wrapping_add(fold(*chain, FINAL));
+                self.digest = self.digest.wrapping_add(chain.row());
             }
             from += rows;
         }
@@ -53,43 +46,13 @@ impl RowDigest {
     }
 }
 
-#[inline]
-fn fold(a: u64, k: u64) -> u64 {
-    let product = u128::from(a) * u128::from(k);
-    #[allow(clippy::cast_possible_truncation, reason = "both halves are used")]
-    let halves = (product as u64, (product >> 64) as u64);
-    halves.0 ^ halves.1
-}
-
-#[inline]
-fn word(chain: u64, word: u64) -> u64 {
-    fold(chain ^ word, VALUE)
-}
-
-/// The length, then the bytes.
-#[inline]
-fn text(chain: u64, bytes: &[u8]) -> u64 {
-    padded(word(chain, bytes.len() as u64), bytes)
-}
-
-/// The bytes, filled up to words.
-#[inline]
-fn padded(mut chain: u64, bytes: &[u8]) -> u64 {
-    let (words, rest) = bytes.as_chunks::<8>();
-    for bytes in words {
-        chain = word(chain, u64::from_le_bytes(*bytes));
-    }
-    if !rest.is_empty() {
-        let mut last = [0; 8];
-        last[..rest.len()].copy_from_slice(rest);
-        chain = word(chain, u64::from_le_bytes(last));
-    }
-    chain
-}
-
 /// Lets the chain of each row take the row's value: `value` makes the new chain of row i.
 #[inline]
-fn each(chains: &mut [u64], nulls: Option<&NullBuffer>, mut value: impl FnMut(u64, usize) -> u64) {
+fn each(
+    chains: &mut [Chain],
+    nulls: Option<&NullBuffer>,
+    mut value: impl FnMut(Chain, usize) -> Chain,
+) {
     match nulls.filter(|nulls| nulls.null_count() > 0) {
         None => {
             for (i, chain) in chains.iter_mut().enumerate() {
@@ -100,7 +63,7 @@ fn each(chains: &mut [u64], nulls: Option<&NullBuffer>, mut value: impl FnMut(u6
             for (i, chain) in chains.iter_mut().enumerate() {
                 *chain = match nulls.is_valid(i) {
                     true => value(*chain, i),
-                    false => fold(*chain, MISSING),
+                    false => chain.missing(),
                 };
             }
         }
@@ -108,42 +71,42 @@ fn each(chains: &mut [u64], nulls: Option<&NullBuffer>, mut value: impl FnMut(u6
 }
 
 /// Lets each chain take the value of its row.
-fn walk(array: &dyn Array, chains: &mut [u64]) -> Result<()> {
+fn walk(array: &dyn Array, chains: &mut [Chain]) -> Result<()> {
     debug_assert_eq!(array.len(), chains.len());
     let nulls = array.nulls();
     match array.data_type() {
-        DataType::Null => chains.iter_mut().for_each(|chain| *chain = fold(*chain, MISSING)),
+        DataType::Null => chains.iter_mut().for_each(|chain| *chain = chain.missing()),
         DataType::Boolean => {
             let values = array.as_boolean().values();
-            each(chains, nulls, |chain, i| word(chain, values.value(i).into()));
+            each(chains, nulls, |chain, i| chain.word(values.value(i).into()));
         }
         DataType::Utf8 => {
             let array = array.as_string::<i32>();
-            each(chains, nulls, |chain, i| text(chain, array.value(i).as_bytes()));
+            each(chains, nulls, |chain, i| chain.text(array.value(i).as_bytes()));
         }
         DataType::LargeUtf8 => {
             let array = array.as_string::<i64>();
-            each(chains, nulls, |chain, i| text(chain, array.value(i).as_bytes()));
+            each(chains, nulls, |chain, i| chain.text(array.value(i).as_bytes()));
         }
         DataType::Utf8View => {
             let array = array.as_string_view();
-            each(chains, nulls, |chain, i| text(chain, array.value(i).as_bytes()));
+            each(chains, nulls, |chain, i| chain.text(array.value(i).as_bytes()));
         }
         DataType::Binary => {
             let array = array.as_binary::<i32>();
-            each(chains, nulls, |chain, i| text(chain, array.value(i)));
+            each(chains, nulls, |chain, i| chain.text(array.value(i)));
         }
         DataType::LargeBinary => {
             let array = array.as_binary::<i64>();
-            each(chains, nulls, |chain, i| text(chain, array.value(i)));
+            each(chains, nulls, |chain, i| chain.text(array.value(i)));
         }
         DataType::BinaryView => {
             let array = array.as_binary_view();
-            each(chains, nulls, |chain, i| text(chain, array.value(i)));
+            each(chains, nulls, |chain, i| chain.text(array.value(i)));
         }
         DataType::FixedSizeBinary(_) => {
             let array = array.as_fixed_size_binary();
-            each(chains, nulls, |chain, i| padded(chain, array.value(i)));
+            each(chains, nulls, |chain, i| chain.padded(array.value(i)));
         }
         DataType::Dictionary(..) => {
             let array = array.as_any_dictionary();
@@ -151,11 +114,11 @@ fn walk(array: &dyn Array, chains: &mut [u64]) -> Result<()> {
             walk(values.as_ref(), chains)?;
         }
         DataType::Struct(_) => {
-            let mut inner = vec![START; array.len()];
+            let mut inner = vec![Chain::default(); array.len()];
             for field in array.as_struct().columns() {
                 walk(field.as_ref(), &mut inner)?;
             }
-            each(chains, nulls, |chain, i| word(chain, inner[i]));
+            each(chains, nulls, |chain, i| chain.nested(inner[i]));
         }
         DataType::List(_) => {
             let array = array.as_list::<i32>();
@@ -176,7 +139,7 @@ fn walk(array: &dyn Array, chains: &mut [u64]) -> Result<()> {
             let (size, array) = (usize::try_from(*size).unwrap_or(0), array.as_fixed_size_list());
             let inner = chains_of(array.values().as_ref())?;
             let items = |i: usize| inner[i * size..(i + 1) * size].iter();
-            each(chains, nulls, |chain, i| items(i).fold(chain, |chain, item| word(chain, *item)));
+            each(chains, nulls, |chain, i| items(i).fold(chain, |chain, item| chain.nested(*item)));
         }
         other => match other.primitive_width() {
             Some(width) => fixed(array, width, nulls, chains),
@@ -187,7 +150,7 @@ fn walk(array: &dyn Array, chains: &mut [u64]) -> Result<()> {
 }
 
 /// Values of a fixed width.
-fn fixed(array: &dyn Array, width: usize, nulls: Option<&NullBuffer>, chains: &mut [u64]) {
+fn fixed(array: &dyn Array, width: usize, nulls: Option<&NullBuffer>, chains: &mut [Chain]) {
     let data = array.to_data();
     let values = &data.buffers()[0].as_slice()[data.offset() * width..];
     macro_rules! words {
@@ -196,7 +159,7 @@ fn fixed(array: &dyn Array, width: usize, nulls: Option<&NullBuffer>, chains: &m
             each(chains, nulls, |chain, i| {
                 let mut bytes = [0; 8];
                 bytes[..$width].copy_from_slice(&values[i]);
-                word(chain, u64::from_le_bytes(bytes))
+                chain.word(u64::from_le_bytes(bytes))
             });
         }};
     }
@@ -205,7 +168,7 @@ fn fixed(array: &dyn Array, width: usize, nulls: Option<&NullBuffer>, chains: &m
         2 => words!(2),
         4 => words!(4),
         8 => words!(8),
-        _ => each(chains, nulls, |chain, i| padded(chain, &values[i * width..(i + 1) * width])),
+        _ => each(chains, nulls, |chain, i| chain.padded(&values[i * width..(i + 1) * width])),
     }
 }
 
@@ -214,22 +177,22 @@ fn lists(
     items: &ArrayRef,
     bounds: &[i64],
     nulls: Option<&NullBuffer>,
-    chains: &mut [u64],
+    chains: &mut [Chain],
 ) -> Result<()> {
     let at = |i: usize| usize::try_from(bounds[i]).unwrap_or(0);
     let (first, end) = (at(0), at(chains.len()));
     let inner = chains_of(items.slice(first, end - first).as_ref())?;
     each(chains, nulls, |chain, i| {
         let items = &inner[at(i) - first..at(i + 1) - first];
-        let chain = word(chain, items.len() as u64);
-        items.iter().fold(chain, |chain, item| word(chain, *item))
+        let chain = chain.word(items.len() as u64);
+        items.iter().fold(chain, |chain, item| chain.nested(*item))
     });
     Ok(())
 }
 
 /// A chain for each value.
-fn chains_of(array: &dyn Array) -> Result<Vec<u64>> {
-    let mut chains = vec![START; array.len()];
+fn chains_of(array: &dyn Array) -> Result<Vec<Chain>> {
+    let mut chains = vec![Chain::default(); array.len()];
     walk(array, &mut chains)?;
     Ok(chains)
 }
