@@ -11,6 +11,7 @@ from vectors_encodings import accepted_encodings
 from vectors_huffman import accepted_huffman
 from vectors_nested import accepted_nested
 from vectors_page import accepted_pages
+from vectors_page_file import accepted_files, rejected_files
 from vectors_page_reject import rejected_pages
 from vectors_partition import accepted_parts, rejected_parts
 from vectors_plans import (
@@ -59,6 +60,11 @@ def files() -> dict[str, bytes]:
         out[f"accept/{vector.name}.page.json"] = json_lines(members)
     for name, data in rejected_pages().items():
         out[f"reject/{name}.page"] = data
+    for vector in accepted_files():
+        out[f"accept/{vector.name}.pages"] = vector.data()
+        out[f"accept/{vector.name}.pages.json"] = json_lines(vector.members())
+    for name, data in rejected_files().items():
+        out[f"reject/{name}"] = data
     for name, (data, messages) in (accepted_sessions() | accepted_plans()).items():
         out[f"accept/{name}"] = data
         out[f"accept/{name}.json"] = json_lines({"messages": messages})

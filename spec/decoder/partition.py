@@ -215,7 +215,9 @@ def padded(chain: int, data: bytes) -> int:
 
 
 def take(chain: int, value) -> int:
-    """A value: None, bool, the bytes of a fixed width, a str, a list, or a tuple for a struct."""
+    """A value: None, bool, the bytes of a fixed width, a str, a bytearray for a binary value, a
+    list, or a tuple for a struct.
+    """
     match value:
         case None:
             return fold(chain, MISSING)
@@ -225,6 +227,8 @@ def take(chain: int, value) -> int:
             return padded(chain, value)
         case str():
             return padded(word(chain, len(value.encode())), value.encode())
+        case bytearray():
+            return padded(word(chain, len(value)), bytes(value))
         case list():
             chain = word(chain, len(value))
             for item in value:

@@ -11,6 +11,7 @@ from crc32c import crc32c
 from cursor import Cursor, Refused
 from header import Limits, decode_header
 from make_vectors import VECTORS, files
+from page_file import decode_page_file
 from partition import DrayPart, decode_descriptor, decode_receipt
 from protocol import check_client_session, check_exchange, check_server_session, standard_query
 from session_messages import exchange
@@ -52,6 +53,7 @@ def decode(path: Path, data: bytes):
     read = {
         ".chunk": decode_container,
         ".page": decode_page_container,
+        ".pages": decode_page_file,
         ".session": lambda data: check_server_session(data, standard_query),
         ".requests": check_client_session,
         ".exchange": lambda data: check_exchange(*exchange_parts(data)),
