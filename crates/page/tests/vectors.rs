@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by them")]
 
+mod rows;
 #[path = "../../format/tests/words/mod.rs"]
 mod words;
 
@@ -11,10 +12,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use dray_format::{Checksum, Schema, Type};
-use dray_page::{ColumnsBuilder, Layout, PageBuilder, Value as PageValue, VerifiedPage};
+use dray_format::{Checksum, Schema};
+use dray_page::{ColumnsBuilder, Layout, PageBuilder, VerifiedPage};
+use rows::row;
 use serde_json::{Value, json};
-use words::{field, scalar, values};
+use words::{field, values};
 
 fn vectors(folder: &str) -> Vec<PathBuf> {
     let folder = Path::new("../../spec/vectors").join(folder);
@@ -47,14 +49,7 @@ fn accepted() {
         let (layout, page) =
             decode(&path).unwrap_or_else(|(refusal, what)| panic!("{name}: {refusal} ({what})"));
         let fields = &layout.schema().fields;
-        let rows = page.objects().map(|object| {
-            object
-                .fields()
-                .iter()
-                .zip(fields)
-                .map(|(value, field)| in_place(value, &field.data_type))
-                .collect::<Value>()
-        });
+        let rows = page.objects().map(|object| row(object, fields));
         let found = json!({
             "about": expected["about"],
             "schema": fields.iter().map(field).collect::<Vec<_>>(),
@@ -95,41 +90,4 @@ fn refused() {
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
-}
-
-/// A value of a page, as `spec/vectors/README.md` describes it.
-fn in_place(value: PageValue<'_>, data_type: &Type) -> Value {
-    if value.is_missing() {
-        return Value::Null;
-    }
-    let items = |item: &Type| {
-        value.list().unwrap().iter().map(|value| in_place(value, item)).collect::<Value>()
-    };
-    match data_type {
-        Type::Boolean => json!(value.bool().unwrap()),
-        Type::Utf8 => json!(value.str().unwrap()),
-        Type::Binary => json!(words::hex(value.bytes().unwrap())),
-        Type::List(item) | Type::FixedList { item, .. } => items(&item.data_type),
-        Type::Map { key, value, .. } => {
-            items(&Type::Struct(vec![(**key).clone(), (**value).clone()]))
-        }
-        Type::Struct(fields) => {
-            let values = value.fields().unwrap().iter().zip(fields);
-            values.map(|(value, field)| in_place(value, &field.data_type)).collect()
-        }
-        Type::Dictionary { value: entry, .. } => in_place(value, entry),
-        fixed => {
-            let raw = value.fixed().unwrap();
-            // The typed accessors see the same bytes.
-            let typed = [
-                value.u8().map(|n| n.to_le_bytes().to_vec()),
-                value.i16().map(|n| n.to_le_bytes().to_vec()),
-                value.f32().map(|n| n.to_le_bytes().to_vec()),
-                value.i64().map(|n| n.to_le_bytes().to_vec()),
-                value.i128().map(|n| n.to_le_bytes().to_vec()),
-            ];
-            assert!(typed.into_iter().flatten().all(|typed| typed == raw), "{fixed:?}");
-            scalar(raw, fixed)
-        }
-    }
 }
