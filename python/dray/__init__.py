@@ -12,6 +12,7 @@ from ._async_plan import AsyncPlan
 from ._connection import Connection, connect, read
 from ._dray import Estimate, Progress, Sorted, SortProgress, __version__
 from ._interval import Interval
+from ._pages import PageFile, PagesWritten, open_pages, write_pages
 from ._plan import Plan, Proof
 from ._read_partition import read_partition
 from ._result import Result
@@ -48,6 +49,8 @@ __all__ = [
     "InternalError",
     "Interval",
     "LimitError",
+    "PageFile",
+    "PagesWritten",
     "Plan",
     "Progress",
     "Proof",
@@ -65,8 +68,10 @@ __all__ = [
     "__version__",
     "connect",
     "connect_async",
+    "open_pages",
     "read",
     "read_partition",
     "scan",
     "sort",
+    "write_pages",
 ]

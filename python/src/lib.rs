@@ -11,6 +11,8 @@
 //!
 //! dray.Connection.write(any Arrow stream) ── _dray.write ──▶ dray_client::Connection::write
 //!
+//! dray.PageFile ── _dray.PageFile ──▶ dray_pagefile::PageFile ──▶ tuples, or an Arrow stream
+//!
 //! dray.sort(any Arrow stream) ── _dray.sort ──▶ _dray.Sorted ──▶ an Arrow stream
 //! ```
 //!
@@ -25,6 +27,7 @@ mod connection;
 mod copy;
 mod error;
 mod monitor;
+mod pages;
 mod parameters;
 mod plan;
 mod reader;
@@ -50,6 +53,8 @@ mod _dray {
     use crate::copy::{Copy, enclosable, is_query, other_library};
     #[pymodule_export]
     use crate::monitor::{Estimate, Progress};
+    #[pymodule_export]
+    use crate::pages::{PageFile, write_pages};
     #[pymodule_export]
     use crate::plan::{Plan, part_uri, plan, read_partition};
     #[pymodule_export]

@@ -1,9 +1,10 @@
-//! Writes batches as files and streams: CSV, JSON, Arrow, Parquet.
+//! Writes batches as files and streams: CSV, JSON, Arrow, Parquet, pages.
 
 mod arrow_file;
 mod csv;
 mod json;
 mod nested;
+mod pages;
 mod parquet;
 pub(crate) mod table;
 mod text;
@@ -17,6 +18,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::ipc::CompressionType;
 use arrow::ipc::writer::{IpcWriteOptions, StreamWriter};
+use dray_pagefile::KeyPath;
 
 /// The size of writes to the file.
 const BUFFER_BYTES: usize = 256 << 10;
@@ -49,10 +51,12 @@ pub(crate) enum Format {
     ArrowFile,
     /// Parquet.
     Parquet,
+    /// A page file.
+    Pages,
 }
 
 /// How a file is written.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct FileOptions {
     /// The compression within the file; None selects the format's default.
     pub(crate) compression: Option<FileCompression>,
@@ -62,6 +66,8 @@ pub(crate) struct FileOptions {
     pub(crate) row_group_bytes: usize,
     /// Threads that encode Parquet columns; None is one per processor.
     pub(crate) threads: Option<usize>,
+    /// The key of a page file; no fields mean no key.
+    pub(crate) key: Vec<KeyPath>,
 }
 
 impl Default for FileOptions {
@@ -71,6 +77,7 @@ impl Default for FileOptions {
             row_group_rows: ROW_GROUP_ROWS,
             row_group_bytes: ROW_GROUP_BYTES,
             threads: None,
+            key: Vec::new(),
         }
     }
 }
@@ -119,7 +126,7 @@ impl Format {
     /// Whether the format supports a compression.
     pub(crate) fn allows(self, compression: FileCompression) -> bool {
         match self {
-            Self::Csv | Self::Json => compression == FileCompression::None,
+            Self::Csv | Self::Json | Self::Pages => compression == FileCompression::None,
             // Arrow IPC has no compression levels.
             Self::ArrowStream | Self::ArrowFile => {
                 let standard = FileCompression::Zstd(ZstdLevel::default().compression_level());
@@ -151,6 +158,7 @@ impl Format {
                 ipc_options(options.compression)?,
             )?),
             Self::Parquet => Box::new(parquet::ParquetSink::start(out, schema, options)?),
+            Self::Pages => Box::new(pages::PagesSink::start(out, schema, options.key)?),
         })
     }
 }

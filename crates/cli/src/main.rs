@@ -4,8 +4,8 @@
 //!   serve, sort ──▶ dray-server   query, export, explain, tables ──▶ statement ──▶ dray-client
 //!                                           │ batches                   │ interrupt: Ctrl-C
 //!                                           ▼                           │ progress
-//!                                         format: table, CSV, JSON, Arrow, Parquet
-//!   load, copy ──▶ destination: a table of PostgreSQL
+//!                                         format: table, CSV, JSON, Arrow, Parquet, pages
+//!   load, copy ──▶ destination: a table of PostgreSQL      pages ──▶ dray-pagefile
 //!   adbc ──▶ manifests of the ADBC driver      completions, manual ──▶ what packages install
 //! ```
 
@@ -24,6 +24,7 @@ mod load;
 mod manual;
 mod number;
 mod output;
+mod pages;
 mod parameters;
 mod progress;
 mod query;
@@ -79,6 +80,7 @@ enum Command {
     Load(load::Arguments),
     Copy(copy::Arguments),
     Tables(tables::Arguments),
+    Pages(pages::Arguments),
     Adbc(adbc::Arguments),
     Completions(completions::Arguments),
     Manual(manual::Arguments),
@@ -94,6 +96,7 @@ fn main() -> ExitCode {
         Command::Load(arguments) => load::run(&arguments),
         Command::Copy(arguments) => copy::run(&arguments),
         Command::Tables(arguments) => tables::run(&arguments),
+        Command::Pages(arguments) => pages::run(&arguments),
         Command::Adbc(arguments) => adbc::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments, Program::command()),
         Command::Manual(arguments) => manual::run(&arguments, Program::command()),

@@ -16,9 +16,10 @@ use crate::interrupt::Interrupt;
 /// The description of output files in `--help`.
 pub(crate) const HELP: &str = "\
 FILE's ending selects the format: .parquet, .arrow or .feather (Arrow IPC file), .arrows (Arrow \
-IPC stream), .csv, .json or .ndjson (one object per line). The output is written to a temporary \
-file in the same folder, which replaces FILE once it is complete and on disk. If anything fails, \
-FILE is unchanged. The new file keeps FILE's mode, owner and group.
+IPC stream), .csv, .json or .ndjson (one object per line), .pages (objects that `dray pages` reads \
+in place). The output is written to a temporary file in the same folder, which replaces FILE once \
+it is complete and on disk. If anything fails, FILE is unchanged. The new file keeps FILE's mode, \
+owner and group.
 
 Every value is exact in every format, or it is an error. In CSV, NULL is an empty field and an \
 empty string is \"\"; floats may be NaN, inf and -inf, which are \"NaN\", \"Infinity\" and \
@@ -31,7 +32,7 @@ const UNFINISHED: &str = ".unfinished";
 /// The file to write.
 #[derive(Debug, Args)]
 pub(crate) struct Output {
-    /// The file to write: .parquet, .arrow, .feather, .arrows, .csv, .json or .ndjson
+    /// The file to write: .parquet, .arrow, .feather, .arrows, .csv, .json, .ndjson or .pages
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     pub(crate) path: PathBuf,
     /// Compression within the file: none, lz4, snappy (Parquet), gzip (Parquet), zstd or zstd:LEVEL
@@ -41,9 +42,18 @@ pub(crate) struct Output {
     /// Maximum rows of a Parquet row group, which is held in memory while it is written
     #[arg(long, value_name = "N", default_value_t = ROW_GROUP_ROWS)]
     row_group_rows: usize,
+    /// Fields by which `dray pages --find` finds objects of a .pages file; NAME.NAME is a field of
+    /// a struct
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    key: Vec<String>,
 }
 
 impl Output {
+    /// The file at `path`, with the defaults of its format.
+    pub(crate) fn new(path: PathBuf) -> Self {
+        Self { path, file_compression: None, row_group_rows: ROW_GROUP_ROWS, key: Vec::new() }
+    }
+
     /// The file's format, and how to write it.
     pub(crate) fn format(&self) -> Result<(Format, FileOptions), Failure> {
         let ending = self
@@ -58,9 +68,10 @@ impl Output {
             "arrows" => Format::ArrowStream,
             "csv" => Format::Csv,
             "json" | "ndjson" | "jsonl" => Format::Json,
+            "pages" => Format::Pages,
             _ => {
                 let path = self.path.display();
-                let endings = ".parquet, .arrow, .feather, .arrows, .csv, .json or .ndjson";
+                let endings = ".parquet, .arrow, .feather, .arrows, .csv, .json, .ndjson or .pages";
                 return Err(Failure::Usage(format!(
                     "the ending of {path} selects no format; use {endings}"
                 )));
@@ -76,11 +87,16 @@ impl Output {
         if self.row_group_rows == 0 {
             return Err(Failure::Usage("--row-group-rows 0: expected 1 or more".to_owned()));
         }
+        if format != Format::Pages && !self.key.is_empty() {
+            return Err(Failure::Usage(format!("a .{ending} file has no key; use .pages")));
+        }
+        let path = |name: &String| name.split('.').map(str::to_owned).collect();
         Ok((
             format,
             FileOptions {
                 compression: self.file_compression,
                 row_group_rows: self.row_group_rows,
+                key: self.key.iter().map(path).collect(),
                 ..FileOptions::default()
             },
         ))

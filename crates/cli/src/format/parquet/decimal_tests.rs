@@ -50,7 +50,7 @@ fn narrow_decimals_become_the_file_of_wide_ones() {
     let narrow = RecordBatch::try_new(self::schema(&own), narrow.into()).unwrap();
     for compression in [FileCompression::Snappy, FileCompression::Gzip] {
         let options = FileOptions { compression: Some(compression), ..FileOptions::default() };
-        let bytes = written_as(&schema, &narrow, options).unwrap();
+        let bytes = written_as(&schema, &narrow, options.clone()).unwrap();
         assert!(bytes == written_as(&schema, &expected, options).unwrap());
         assert_eq!(read(&bytes).1, expected);
     }
