@@ -20,18 +20,21 @@ found=$(mktemp -d)
 trap 'rm -rf "$found"' EXIT
 mkdir -p artifacts
 for target; do
+  max_len=8192
   program=$target_dir/release/$target
   mkdir -p "$found/$target" "$found/$target.base" "corpus/$target"
   case $target in
   client_session) kind=session ;;
   server_session) kind=requests ;;
   page) kind=page ;;
+  # The smallest file with an object has two units of 4 KiB, and more.
+  page_file) kind=pages max_len=16384 ;;
   partition) kind=part ;;
   sort) kind=choices ;;
   *) kind=chunk ;;
   esac
   find ../spec/vectors "corpus/$target" -type f -name "*.$kind" -exec cp {} "$found/$target.base" \;
-  "$program" "$found/$target" "$found/$target.base" -max_total_time="$seconds" -max_len=8192 \
+  "$program" "$found/$target" "$found/$target.base" -max_total_time="$seconds" -max_len="$max_len" \
     -timeout=10 -rss_limit_mb=512 -artifact_prefix="artifacts/$target-" -print_final_stats=1 \
     2>"$found/$target.log" || {
     tail -n 40 "$found/$target.log" >&2
@@ -41,7 +44,7 @@ for target; do
   sed -n "s/^stat::\(number_of_executed_units\|peak_rss_mb\)/$target: \1/p" "$found/$target.log"
   if [ "${KEEP:-0}" = 1 ]; then
     before=$(ls "$found/$target.base")
-    "$program" -set_cover_merge=1 -max_len=8192 "$found/$target.base" "$found/$target" 2>/dev/null
+    "$program" -set_cover_merge=1 -max_len="$max_len" "$found/$target.base" "$found/$target" 2>/dev/null
     for input in "$found/$target.base"/*; do
       name=${input##*/}
       case "$before" in *"$name"*) ;; *) cp "$input" "corpus/$target/$name.$kind" ;; esac

@@ -319,19 +319,24 @@ impl KeyIndex<'_> {
 
     /// The ordinals of the objects whose key has this hash, in ascending order.
     pub(crate) fn find(&self, hash: u64) -> impl Iterator<Item = u64> {
-        let first = self.lower_bound(hash);
+        let first = self.lower_bound((hash, 0));
         (first..)
             .map_while(move |i| self.entry(i))
             .take_while(move |entry| entry.0 == hash)
             .map(|(_, ordinal)| ordinal)
     }
 
-    /// The number of entries with smaller hashes. Hashes are evenly spread, so the first guess is
+    /// Whether it has this hash for this object.
+    pub(crate) fn has(&self, hash: u64, ordinal: u64) -> bool {
+        self.entry(self.lower_bound((hash, ordinal))) == Some((hash, ordinal))
+    }
+
+    /// The number of entries before this one. Hashes are evenly spread, so the first guess is
     /// close; doubling steps find a range around it, which is then halved.
-    fn lower_bound(&self, hash: u64) -> usize {
+    fn lower_bound(&self, sought: (u64, u64)) -> usize {
         let count = self.0.len();
-        let is_below = |i: usize| self.entry(i).is_some_and(|entry| entry.0 < hash);
-        let guess = ((u128::from(hash) * count as u128) >> 64) as usize;
+        let is_below = |i: usize| self.entry(i).is_some_and(|entry| entry < sought);
+        let guess = ((u128::from(sought.0) * count as u128) >> 64) as usize;
         let (mut from, mut to, mut step) = (guess, guess, 16);
         while from > 0 && !is_below(from - 1) {
             (from, to) = (from.saturating_sub(step), from - 1);

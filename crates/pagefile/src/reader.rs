@@ -257,7 +257,7 @@ impl PageFile {
             for object in page?.objects() {
                 let hash = self.key.as_ref().and_then(|key| key.hash(object));
                 if let (Some(hash), Some(keys)) = (hash, keys) {
-                    if !keys.find(hash).any(|found| found == ordinal) {
+                    if !keys.has(hash, ordinal) {
                         refuse!(Keys, "the key index lacks object {ordinal}");
                     }
                     keyed += 1;
