@@ -44,7 +44,8 @@ for target; do
   sed -n "s/^stat::\(number_of_executed_units\|peak_rss_mb\)/$target: \1/p" "$found/$target.log"
   if [ "${KEEP:-0}" = 1 ]; then
     before=$(ls "$found/$target.base")
-    "$program" -set_cover_merge=1 -max_len="$max_len" "$found/$target.base" "$found/$target" 2>/dev/null
+    "$program" -set_cover_merge=1 -max_len="$max_len" "$found/$target.base" "$found/$target" \
+      2>/dev/null
     for input in "$found/$target.base"/*; do
       name=${input##*/}
       case "$before" in *"$name"*) ;; *) cp "$input" "corpus/$target/$name.$kind" ;; esac

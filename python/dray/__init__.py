@@ -10,8 +10,9 @@ from __future__ import annotations
 from ._async import AsyncConnection, AsyncResult, connect_async
 from ._async_plan import AsyncPlan
 from ._connection import Connection, connect, read
-from ._dray import Estimate, Progress, Sorted, SortProgress, __version__
+from ._dray import Estimate, Nested, Progress, Sorted, SortProgress, __version__
 from ._interval import Interval
+from ._nest import nest
 from ._pages import PageFile, PagesWritten, open_pages, write_pages
 from ._plan import Plan, Proof
 from ._read_partition import read_partition
@@ -49,6 +50,7 @@ __all__ = [
     "InternalError",
     "Interval",
     "LimitError",
+    "Nested",
     "PageFile",
     "PagesWritten",
     "Plan",
@@ -68,6 +70,7 @@ __all__ = [
     "__version__",
     "connect",
     "connect_async",
+    "nest",
     "open_pages",
     "read",
     "read_partition",

@@ -11,6 +11,8 @@
 //!
 //! dray.Connection.write(any Arrow stream) ── _dray.write ──▶ dray_client::Connection::write
 //!
+//! dray.nest ── _dray.nest ──▶ dray_nest::nest_from ──▶ _dray.Nested ──▶ an Arrow stream
+//!
 //! dray.PageFile ── _dray.PageFile ──▶ dray_pagefile::PageFile ──▶ tuples, or an Arrow stream
 //!
 //! dray.sort(any Arrow stream) ── _dray.sort ──▶ _dray.Sorted ──▶ an Arrow stream
@@ -27,6 +29,7 @@ mod connection;
 mod copy;
 mod error;
 mod monitor;
+mod nest;
 mod pages;
 mod parameters;
 mod plan;
@@ -53,6 +56,8 @@ mod _dray {
     use crate::copy::{Copy, enclosable, is_query, other_library};
     #[pymodule_export]
     use crate::monitor::{Estimate, Progress};
+    #[pymodule_export]
+    use crate::nest::{Nested, nest};
     #[pymodule_export]
     use crate::pages::{PageFile, write_pages};
     #[pymodule_export]

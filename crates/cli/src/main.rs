@@ -22,6 +22,7 @@ mod format;
 mod interrupt;
 mod load;
 mod manual;
+mod nest;
 mod number;
 mod output;
 mod pages;
@@ -80,6 +81,7 @@ enum Command {
     Load(load::Arguments),
     Copy(copy::Arguments),
     Tables(tables::Arguments),
+    Nest(nest::Arguments),
     Pages(pages::Arguments),
     Adbc(adbc::Arguments),
     Completions(completions::Arguments),
@@ -96,6 +98,7 @@ fn main() -> ExitCode {
         Command::Load(arguments) => load::run(&arguments),
         Command::Copy(arguments) => copy::run(&arguments),
         Command::Tables(arguments) => tables::run(&arguments),
+        Command::Nest(arguments) => nest::run(&arguments),
         Command::Pages(arguments) => pages::run(&arguments),
         Command::Adbc(arguments) => adbc::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments, Program::command()),

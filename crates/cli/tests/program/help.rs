@@ -11,6 +11,7 @@ fn help_has_examples_and_is_wrapped_once() {
         &["export"],
         &["explain"],
         &["sort"],
+        &["nest"],
         &["pages"],
         &["adbc"],
         &["adbc", "install"],

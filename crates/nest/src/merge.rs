@@ -1,0 +1,350 @@
+//! Merges parents with their children, both in the order of the key.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, ListArray, RecordBatch, StructArray, UInt32Array};
+use arrow::buffer::OffsetBuffer;
+use arrow::compute::{concat_batches, take_record_batch};
+use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
+use arrow::error::ArrowError;
+use arrow::record_batch::RecordBatchReader;
+
+use crate::error::{Error, Result};
+use crate::keys::{BatchKeys, KeyColumns};
+use crate::rows::Rows;
+use crate::spec::{Orphans, Relation};
+
+/// A batch leaves once it has so many children, whatever its rows.
+const CHILDREN_MAX: usize = 64 << 10;
+
+/// Parents with a field more, in which their children are.
+pub(crate) struct Merge {
+    parents: Rows<'static>,
+    parent_keys: KeyColumns,
+    /// The parents that are being merged, and the next of them.
+    batch: Option<(RecordBatch, BatchKeys, usize)>,
+    last_key: Option<Vec<u8>>,
+    children: Children,
+    name: String,
+    is_list: bool,
+    orphans: Orphans,
+    schema: SchemaRef,
+    ended: bool,
+}
+
+impl Merge {
+    /// Merges `parents`, in the order of the columns that `relation.on` names on their side, with
+    /// `children`, in the order of the columns on theirs.
+    pub(crate) fn new(
+        parents: Rows<'static>,
+        children: Rows<'static>,
+        relation: &Relation,
+    ) -> Result<Self> {
+        let Relation { name, is_list, on, orphans, .. } = relation;
+        let (parent_schema, child_schema) = (parents.schema(), children.schema());
+        let (parent_keys, keys) = KeyColumns::pair(&parent_schema, &child_schema, on, name)?;
+        if parent_schema.fields().iter().any(|field| field.name() == name) {
+            let what = format!("{name}: its parent has a column of this name; rename one of them");
+            return Err(Error::Spec(what));
+        }
+        // The columns that equal the parent's are left out.
+        let kept = (0..child_schema.fields().len()).filter(|at| !keys.columns().contains(at));
+        let kept = kept.collect::<Vec<_>>();
+        let object = Arc::new(child_schema.project(&kept)?);
+        let item = DataType::Struct(object.fields().clone());
+        let field = match is_list {
+            true => Field::new_list(name, Field::new("item", item, false), false),
+            false => Field::new(name, item, true),
+        };
+        let fields = parent_schema.fields().iter().cloned().chain([Arc::new(field)]);
+        let schema =
+            Schema::new_with_metadata(fields.collect::<Fields>(), parent_schema.metadata().clone());
+        Ok(Self {
+            parents,
+            parent_keys,
+            batch: None,
+            last_key: None,
+            children: Children {
+                rows: children,
+                keys,
+                kept,
+                object,
+                batch: None,
+                number: 0,
+                last_key: None,
+                is_unique: !is_list,
+                name: name.clone(),
+            },
+            name: name.clone(),
+            is_list: *is_list,
+            orphans: *orphans,
+            schema: schema.into(),
+            ended: false,
+        })
+    }
+
+    fn next_nested(&mut self) -> Result<Option<RecordBatch>> {
+        let (parents, keys, from) = loop {
+            match self.batch.take() {
+                Some(batch) if batch.2 < batch.0.num_rows() => break batch,
+                _ => match self.parents.next().transpose()? {
+                    Some(parents) => {
+                        let keys = self.parent_keys.encode(&parents)?;
+                        self.batch = Some((parents, keys, 0));
+                    }
+                    None => {
+                        // What is left has no parent, missing keys among it.
+                        while let Some(child) = self.children.peek()? {
+                            self.orphan(&child)?;
+                            self.children.advance();
+                        }
+                        return Ok(None);
+                    }
+                },
+            }
+        };
+        let (mut at, mut found) = (from, Found::default());
+        while at < parents.num_rows() && found.children < CHILDREN_MAX {
+            if keys.is_missing(at) {
+                found.end_parent();
+            } else {
+                self.find(&keys, at, &mut found)?;
+            }
+            at += 1;
+        }
+        let nested = self.field(&found)?;
+        let mut columns = parents.slice(from, at - from).columns().to_vec();
+        columns.push(nested);
+        self.batch = Some((parents, keys, at));
+        Ok(Some(RecordBatch::try_new(self.schema.clone(), columns)?))
+    }
+
+    /// Finds the children of a parent.
+    fn find(&mut self, keys: &BatchKeys, row: usize, found: &mut Found) -> Result<()> {
+        let key = keys.get(row);
+        if self.is_list {
+            if self.last_key.as_deref() == Some(key) {
+                return Err(Error::Rows(format!(
+                    "{}: two parents have the key {}, so its rows have no single parent",
+                    self.name,
+                    keys.describe(row)
+                )));
+            }
+            self.last_key = Some(key.to_vec());
+        }
+        while let Some(child) = self.children.peek()? {
+            match child.key().filter(|_| !child.is_missing()).map(|own| own.cmp(key)) {
+                Some(std::cmp::Ordering::Less) => {
+                    self.orphan(&child)?;
+                    self.children.advance();
+                }
+                Some(std::cmp::Ordering::Equal) => {
+                    found.take(&child);
+                    if !self.is_list {
+                        // Other parents may have the same child.
+                        break;
+                    }
+                    self.children.advance();
+                }
+                _ => break,
+            }
+        }
+        found.end_parent();
+        Ok(())
+    }
+
+    /// Takes note of a child without a parent.
+    fn orphan(&self, child: &Child) -> Result<()> {
+        if !self.is_list || self.orphans == Orphans::Drop {
+            return Ok(());
+        }
+        Err(Error::Rows(format!(
+            "{}: a row with the key {} has no parent; orphans = \"drop\" leaves such rows out",
+            self.name,
+            child.keys.describe(child.row)
+        )))
+    }
+
+    /// The field with the children that were found.
+    fn field(&self, found: &Found) -> Result<ArrayRef> {
+        let object = &self.children.object;
+        let pieces = found.pieces.iter().map(|piece| {
+            Ok(piece.batch.project(&self.children.kept)?.slice(piece.from, piece.count))
+        });
+        let rows = concat_batches(object, &pieces.collect::<Result<Vec<_>>>()?)?;
+        if self.is_list {
+            let item = Field::new("item", DataType::Struct(object.fields().clone()), false);
+            let items = StructArray::try_new_with_length(
+                object.fields().clone(),
+                rows.columns().to_vec(),
+                None,
+                rows.num_rows(),
+            )?;
+            let offsets = OffsetBuffer::from_lengths(found.lengths.iter().copied());
+            return Ok(Arc::new(ListArray::try_new(item.into(), offsets, Arc::new(items), None)?));
+        }
+        let indices = UInt32Array::from(found.indices.clone());
+        let taken = take_record_batch(&rows, &indices)?;
+        Ok(Arc::new(StructArray::try_new_with_length(
+            object.fields().clone(),
+            taken.columns().to_vec(),
+            indices.nulls().cloned(),
+            taken.num_rows(),
+        )?))
+    }
+}
+
+impl Iterator for Merge {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
+        let next = self.next_nested().map_err(ArrowError::from).transpose();
+        self.ended = !matches!(next, Some(Ok(_)));
+        next
+    }
+}
+
+impl RecordBatchReader for Merge {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+}
+
+/// The children of a batch of parents.
+#[derive(Default)]
+struct Found {
+    pieces: Vec<Piece>,
+    children: usize,
+    /// The children of each parent.
+    lengths: Vec<usize>,
+    /// For single children: the place of each parent's among the pieces' rows.
+    indices: Vec<Option<u32>>,
+    /// The children that the present parent has so far, and the last child that was taken.
+    own: usize,
+    last: Option<(u64, usize)>,
+}
+
+/// Children that follow each other in a batch.
+struct Piece {
+    batch: RecordBatch,
+    number: u64,
+    from: usize,
+    count: usize,
+}
+
+impl Found {
+    fn take(&mut self, child: &Child) {
+        self.own += 1;
+        if self.last == Some((child.number, child.row)) {
+            return;
+        }
+        self.last = Some((child.number, child.row));
+        self.children += 1;
+        match self.pieces.last_mut() {
+            Some(piece)
+                if piece.number == child.number && piece.from + piece.count == child.row =>
+            {
+                piece.count += 1;
+            }
+            _ => self.pieces.push(Piece {
+                batch: child.batch.clone(),
+                number: child.number,
+                from: child.row,
+                count: 1,
+            }),
+        }
+    }
+
+    fn end_parent(&mut self) {
+        let own = std::mem::take(&mut self.own);
+        self.lengths.push(own);
+        // Batches leave long before their children are 2^32.
+        self.indices.push(self.children.checked_sub(1).filter(|_| own > 0).map(|at| at as u32));
+    }
+}
+
+/// Children in the order of their key.
+struct Children {
+    rows: Rows<'static>,
+    keys: KeyColumns,
+    /// The columns of an object, and its schema.
+    kept: Vec<usize>,
+    object: SchemaRef,
+    /// The batch with the next child, and its row.
+    batch: Option<(RecordBatch, Arc<BatchKeys>, usize)>,
+    /// The number of this batch.
+    number: u64,
+    /// The key before the next one.
+    last_key: Option<Vec<u8>>,
+    /// Whether no two may have the same key.
+    is_unique: bool,
+    name: String,
+}
+
+/// The next child.
+struct Child {
+    batch: RecordBatch,
+    number: u64,
+    keys: Arc<BatchKeys>,
+    row: usize,
+}
+
+impl Child {
+    fn key(&self) -> Option<&[u8]> {
+        (!self.is_missing()).then(|| self.keys.get(self.row))
+    }
+
+    fn is_missing(&self) -> bool {
+        self.keys.is_missing(self.row)
+    }
+}
+
+impl Children {
+    /// The next child, which stays the next one.
+    fn peek(&mut self) -> Result<Option<Child>> {
+        loop {
+            match &self.batch {
+                Some((batch, keys, row)) if *row < batch.num_rows() => {
+                    let child = Child {
+                        batch: batch.clone(),
+                        number: self.number,
+                        keys: keys.clone(),
+                        row: *row,
+                    };
+                    self.check_order(&child)?;
+                    return Ok(Some(child));
+                }
+                _ => {}
+            }
+            let Some(batch) = self.rows.next().transpose()? else { return Ok(None) };
+            let keys = Arc::new(self.keys.encode(&batch)?);
+            self.batch = Some((batch, keys, 0));
+            self.number += 1;
+        }
+    }
+
+    fn check_order(&self, child: &Child) -> Result<()> {
+        let (Some(last), Some(key)) = (self.last_key.as_deref(), child.key()) else {
+            return Ok(());
+        };
+        debug_assert!(last <= key, "children come in the order of their keys");
+        if self.is_unique && last == key {
+            return Err(Error::Rows(format!(
+                "{}: two rows have the key {}, where a parent has at most one",
+                self.name,
+                child.keys.describe(child.row)
+            )));
+        }
+        Ok(())
+    }
+
+    fn advance(&mut self) {
+        if let Some((_, keys, row)) = &mut self.batch {
+            self.last_key = (!keys.is_missing(*row)).then(|| keys.get(*row).to_vec());
+            *row += 1;
+        }
+    }
+}

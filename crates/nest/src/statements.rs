@@ -1,0 +1,77 @@
+//! Nesting what a server has: all statements over one connection and under one snapshot.
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
+use arrow::record_batch::RecordBatchReader;
+use dray_client::{
+    Connection, Isolation, QueryOptions, Results, SourceKind, Transaction, Verdict, Watch,
+};
+
+use crate::error::{Error, Result};
+use crate::{NestOptions, Nested, Source, Spec, nest};
+
+/// Nests rows of a server, as [`nest`] does. The tables of a Dray server don't change. A PostgreSQL
+/// server gets one read-only transaction with one snapshot, unless the connection is in a
+/// transaction of its own. `watch` makes what watches each statement.
+///
+/// # Errors
+/// Those of [`nest`], and when the transaction can't begin or end.
+pub fn nest_from(
+    connection: &mut Connection,
+    spec: &Spec,
+    options: &NestOptions,
+    watch: &mut dyn FnMut() -> Option<Watch>,
+) -> Result<Nested> {
+    let begins = connection.kind() == SourceKind::Postgres && !connection.is_in_transaction();
+    let step = |connection: &mut Connection, step| {
+        let done = connection.transaction(step, &mut || Verdict::Continue);
+        done.map_err(|error| Error::statement("the snapshot", external(error)))
+    };
+    if begins {
+        let snapshot =
+            Transaction::Begin { isolation: Some(Isolation::RepeatableRead), read_only: true };
+        step(connection, snapshot)?;
+    }
+    let nested = nest(spec, &mut Statements { connection, watch }, options);
+    if begins && connection.is_usable() {
+        let ended = step(connection, Transaction::Rollback);
+        // A failure to nest is the cause of what comes after it.
+        return nested.and_then(|nested| ended.map(|()| nested));
+    }
+    nested
+}
+
+struct Statements<'a> {
+    connection: &'a mut Connection,
+    watch: &'a mut dyn FnMut() -> Option<Watch>,
+}
+
+impl Source for Statements<'_> {
+    fn run(&mut self, sql: &str) -> Result<Box<dyn RecordBatchReader + Send + '_>, ArrowError> {
+        let watch = (self.watch)();
+        let options = QueryOptions::default();
+        let results = Connection::query_with(&mut *self.connection, sql, &options, watch);
+        Ok(Box::new(Rows(results.map_err(external)?)))
+    }
+}
+
+struct Rows<'a>(Results<&'a mut Connection>);
+
+impl Iterator for Rows<'_> {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        Some(self.0.next_batch().transpose()?.map_err(external))
+    }
+}
+
+impl RecordBatchReader for Rows<'_> {
+    fn schema(&self) -> SchemaRef {
+        self.0.schema()
+    }
+}
+
+fn external(error: dray_client::Error) -> ArrowError {
+    ArrowError::ExternalError(Box::new(error))
+}

@@ -1,0 +1,77 @@
+"""Whole objects from the rows of several tables."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from . import _dray
+from ._dray import Nested
+
+if TYPE_CHECKING:
+    from ._connection import Connection
+
+__all__ = ["nest"]
+
+
+def nest(
+    connection: Connection,
+    spec: str | os.PathLike[str],
+    *,
+    memory: int | str | None = None,
+    spill: str | os.PathLike[str] | None = None,
+) -> Nested:
+    """Make whole objects of the rows of several statements: customers with their orders, orders
+    with their items.
+
+    Each level has a flat statement of its own. Dray sorts the rows of each level by the key of its
+    parent, on disk if they don't fit into memory, and merges them: the server neither joins nor
+    makes JSON. A PostgreSQL server gives all statements one snapshot.
+
+    The result is an Arrow stream that can be read once: ``pyarrow.table(nested)``,
+    ``polars.DataFrame(nested)``, ``dray.write_pages("customers.pages", nested, key="id")``.
+
+    Parameters
+    ----------
+    connection : Connection
+        An open connection, in a transaction or not. It is free again when this returns.
+    spec : str or path
+        What is nested in what, in TOML: the text, or the path of a file. ``many.NAME`` becomes a
+        list, and ``one.NAME`` an object, or None. ``on`` says which column of a child equals which
+        of its parent; these columns of the child are left out. ``order`` sorts the outermost rows
+        and the items of lists. Rows of a list without a parent are an error, unless ``orphans`` is
+        ``"drop"``. A missing key has neither children nor a parent.
+    memory : int or str, optional
+        The memory of all sorts before they spill, such as ``"2GiB"``. The default is half of the
+        available memory.
+    spill : path, optional
+        The folder for spilled data. The default is the system's folder for temporary files.
+
+    Raises
+    ------
+    UsageError
+        The specification is wrong, or does not fit what its statements return.
+    ExecutionError
+        A statement failed, a key is there twice, or a row of a list has no parent. The last two may
+        also be errors of the stream.
+
+    Examples
+    --------
+    >>> customers = dray.nest(connection, '''
+    ...     sql = "SELECT c_custkey, c_name FROM customer"
+    ...     order = ["c_custkey"]
+    ...     [many.orders]
+    ...     sql = "SELECT o_orderkey, o_custkey, o_orderdate FROM orders"
+    ...     on = { o_custkey = "c_custkey" }
+    ...     order = ["o_orderdate:desc"]
+    ... ''')
+    >>> pyarrow.table(customers)["orders"]
+    """
+    text = spec if isinstance(spec, str) and "\n" in spec else Path(spec).read_text()
+    return _dray.nest(
+        connection._native,
+        text,
+        None if memory is None else str(memory),
+        None if spill is None else os.fspath(spill),
+    )
