@@ -237,10 +237,6 @@ def test_there_are_no_transactions(server: Server) -> None:
 
 def test_what_is_not_implemented_says_so(adbc: dbapi.Connection) -> None:
     with adbc.cursor() as cursor:
-        with pytest.raises(dbapi.NotSupportedError, match="a Dray server plans no partitions"):
-            cursor.adbc_execute_partitions("SELECT 1")
-        with pytest.raises(dbapi.NotSupportedError, match="a Dray server plans no partitions"):
-            cursor.adbc_read_partition(b"x")
         with pytest.raises(dbapi.NotSupportedError, match="only reads.*no bulk ingest"):
             cursor.adbc_ingest("t", pa.table({"a": [1]}))
         with pytest.raises(dbapi.NotSupportedError, match="Substrait plans are not implemented"):
