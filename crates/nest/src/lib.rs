@@ -93,8 +93,8 @@ pub fn nest(spec: &Spec, source: &mut dyn Source, options: &NestOptions) -> Resu
         spill_folder: options.spill_folder.clone().unwrap_or_else(std::env::temp_dir),
         cancel: options.cancel.clone(),
     };
-    let nesting = Nesting { source, sorting };
-    Ok(Nested(nesting.rows(&spec.root, "the outermost level", &spec.root.order)?.1))
+    let mut nesting = Nesting { source, sorting };
+    Ok(Nested(nesting.rows(&spec.root, "the outermost level", &spec.root.order)?))
 }
 
 struct Nesting<'a> {
@@ -104,7 +104,7 @@ struct Nesting<'a> {
 
 impl Nesting<'_> {
     /// The rows of a level with all that is nested in them, in the order of `by`.
-    fn rows(mut self, level: &Level, name: &str, by: &[OrderBy]) -> Result<(Self, Rows<'static>)> {
+    fn rows(&mut self, level: &Level, name: &str, by: &[OrderBy]) -> Result<Rows<'static>> {
         let order_for = |child: usize| match level.children.get(child) {
             Some(relation) => parent_order(relation),
             None => by.to_vec(),
@@ -114,9 +114,7 @@ impl Nesting<'_> {
         let mut order = order_for(0);
         let mut rows = self.sorting.sorted(own, &order, name)?;
         for (i, relation) in level.children.iter().enumerate() {
-            let children;
-            (self, children) =
-                self.rows(&relation.level, &relation.name, &child_order(relation))?;
+            let children = self.rows(&relation.level, &relation.name, &child_order(relation))?;
             rows = Box::new(Merge::new(rows, children, relation)?);
             let next = order_for(i + 1);
             if next != order {
@@ -124,7 +122,7 @@ impl Nesting<'_> {
                 order = next;
             }
         }
-        Ok((self, rows))
+        Ok(rows)
     }
 }
 
