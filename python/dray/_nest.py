@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from . import _dray
 from ._dray import Nested
+from .errors import UsageError
 
 if TYPE_CHECKING:
     from ._connection import Connection
@@ -68,10 +69,22 @@ def nest(
     ... ''')
     >>> pyarrow.table(customers)["orders"]
     """
-    text = spec if isinstance(spec, str) and "\n" in spec else Path(spec).read_text()
     return _dray.nest(
         connection._native,
-        text,
+        _text(spec),
         None if memory is None else str(memory),
         None if spill is None else os.fspath(spill),
     )
+
+
+def _text(spec: str | os.PathLike[str]) -> str:
+    """The text of a specification. One without an assignment is the path of a file."""
+    if isinstance(spec, str) and "=" in spec:
+        return spec
+    try:
+        return Path(spec).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"can't read the specification {os.fspath(spec)!r}: {error}",
+            "give the path of a TOML file, or its text",
+        ) from error

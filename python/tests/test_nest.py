@@ -158,6 +158,8 @@ def test_rows_without_a_parent(tpch: Server):
             dray.nest(connection, some)
         dropped = some.replace('order = ["o_orderdate', 'orphans = "drop"\norder = ["o_orderdate')
         assert pa.table(dray.nest(connection, dropped)).num_rows == 1500 - 9
+        with pytest.raises(dray.UsageError, match="can't read the specification"):
+            dray.nest(connection, "nothing.toml")
         with pytest.raises(dray.UsageError, match="unknown field"):
             dray.nest(connection, SPEC + "\nnonsense = 1")
         with pytest.raises(dray.ExecutionError, match="the statement of supplier failed"):
