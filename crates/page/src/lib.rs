@@ -47,6 +47,7 @@ mod layout;
 mod object;
 mod page;
 mod pool;
+mod positions;
 mod verify;
 mod word;
 
@@ -58,3 +59,4 @@ pub use layout::Layout;
 pub use object::{Fields, List, Object, Value};
 pub use page::{HEADER_BYTES, Header, PAGE_BYTES, PAGE_BYTES_MAX, PAGE_BYTES_MIN, VerifiedPage};
 pub use pool::PagePool;
+pub use positions::{FieldLayout, ItemLayout, Shape, ValidityBit};

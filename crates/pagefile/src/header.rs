@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result, refuse};
 
 const MAGIC: [u8; 4] = *b"DRYF";
 const VERSION: u16 = 0;
-const HEADER_BYTES: usize = 64;
+pub(crate) const HEADER_BYTES: usize = 64;
 /// Pages begin at multiples of this, and their sizes are multiples of it.
 pub(crate) const UNIT_BYTES: usize = PAGE_BYTES_MIN;
 pub(crate) const DIGEST_BYTES: usize = 32;
@@ -19,6 +19,7 @@ pub(crate) struct Header {
     pub(crate) page_bytes: usize,
     pub(crate) schema_digest: [u8; DIGEST_BYTES],
     pub(crate) schema: Schema,
+    pub(crate) schema_bytes: usize,
     /// Where the first page begins.
     pub(crate) pages_at: usize,
 }
@@ -95,7 +96,7 @@ impl Header {
         }
         let schema = Schema::decode(schema)
             .map_err(|error| Error::new(ErrorKind::Schema, format!("its schema: {error}")))?;
-        Ok(Self { page_bytes, schema_digest, schema, pages_at })
+        Ok(Self { page_bytes, schema_digest, schema, schema_bytes, pages_at })
     }
 
     /// The bytes up to the first page.

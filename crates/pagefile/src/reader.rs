@@ -10,7 +10,7 @@ use dray_page::{Layout, Object, VerifiedPage};
 
 use crate::error::{Error, ErrorKind, Result, refuse};
 use crate::footer::Footer;
-use crate::header::{Header, sha256};
+use crate::header::{HEADER_BYTES, Header, sha256};
 use crate::index::{PageEntry, PageIndex};
 use crate::key::{Key, KeyIndex, KeyPath, KeyValue};
 use crate::salvage::Salvage;
@@ -21,6 +21,7 @@ pub struct PageFile {
     file: Bytes,
     layout: Arc<Layout>,
     schema_digest: [u8; 32],
+    schema_bytes: usize,
     pages_at: usize,
     footer: Footer,
     key: Option<Key>,
@@ -80,7 +81,8 @@ impl PageFile {
     /// # Errors
     /// When it breaks a rule of page-file.md outside its pages.
     pub fn from_bytes(file: Bytes) -> Result<Self> {
-        let Header { page_bytes, schema_digest, schema, pages_at } = Header::decode(&file)?;
+        let Header { page_bytes, schema_digest, schema, schema_bytes, pages_at } =
+            Header::decode(&file)?;
         let footer = Footer::decode(&file, pages_at)?;
         let part = |from: usize, to: usize| file.get(from..to).unwrap_or_default();
         let paths = part(footer.key_paths_at(), footer.keys_at());
@@ -99,7 +101,17 @@ impl PageFile {
         };
         let pages = (0..footer.pages).map(|_| OnceLock::new()).collect();
         let keys_checked = OnceLock::new();
-        Ok(Self { file, layout, schema_digest, pages_at, footer, key, pages, keys_checked })
+        Ok(Self {
+            file,
+            layout,
+            schema_digest,
+            schema_bytes,
+            pages_at,
+            footer,
+            key,
+            pages,
+            keys_checked,
+        })
     }
 
     /// The number of objects.
@@ -130,6 +142,11 @@ impl PageFile {
     /// The SHA-256 of the schema's bytes.
     pub fn schema_digest(&self) -> &[u8; 32] {
         &self.schema_digest
+    }
+
+    /// The schema as types.md encodes it.
+    pub fn schema_bytes(&self) -> &[u8] {
+        self.file.get(HEADER_BYTES..HEADER_BYTES + self.schema_bytes).unwrap_or_default()
     }
 
     /// The size of the file in bytes.
