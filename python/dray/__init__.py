@@ -13,7 +13,7 @@ from ._connection import Connection, connect, read
 from ._dray import Estimate, Nested, Progress, Sorted, SortProgress, __version__
 from ._interval import Interval
 from ._nest import nest
-from ._pages import PageFile, PagesWritten, open_pages, write_pages
+from ._pages import Object, ObjectList, PageFile, PagesWritten, open_pages, write_pages
 from ._plan import Plan, Proof
 from ._read_partition import read_partition
 from ._result import Result
@@ -51,6 +51,8 @@ __all__ = [
     "Interval",
     "LimitError",
     "Nested",
+    "Object",
+    "ObjectList",
     "PageFile",
     "PagesWritten",
     "Plan",

@@ -1,7 +1,7 @@
 """The compiled half of the package. The classes that users see are documented here."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, final, overload
 
 __version__: str
 
@@ -233,13 +233,66 @@ class Copy:
     def finish(self, counted: int | None) -> Table: ...
 
 @final
+class Object(Mapping[str, Any]):
+    """An object of a page file, or a struct in one, read in place.
+
+    A field is read when it is asked for: ``customer.name``, or ``customer["first name"]`` for what
+    is no name in Python. Structs are objects, lists are :class:`ObjectList`, a missing value is
+    ``None``, and other values are as in :meth:`Result.rows`. An object equals a dict with the same
+    values. It keeps its page in memory.
+
+    A field comes before a method of the same name: ``order.items`` may be a list of items. Then
+    ``dray.Object.items(order)`` calls the method.
+    """
+
+    def __getattr__(self, name: str) -> Any: ...
+    def __getitem__(self, name: str) -> Any: ...
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[str]: ...
+    def dict(self) -> dict[str, Any]:
+        """All values, with dicts and lists in place of objects.
+
+        Raises
+        ------
+        UsageError
+            Several fields have the same name: read them with ``values()``.
+        """
+
+@final
+class ObjectList(Sequence[Any]):
+    """The items of a list in an object, read in place.
+
+    Numbers that are never missing lie side by side: ``numpy.asarray(prices)`` and
+    :meth:`memoryview` copy nothing.
+    """
+
+    @overload
+    def __getitem__(self, index: int) -> Any: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Any]: ...
+    def __len__(self) -> int: ...
+    def list(self) -> list[Any]:
+        """All items, with dicts and lists in place of objects."""
+
+    def memoryview(self) -> memoryview:
+        """The numbers, where they lie in the page. It keeps the page in memory.
+
+        Raises
+        ------
+        UsageError
+            The items are no numbers, or may be missing.
+        """
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]: ...
+
+@final
 class PageFile:
     def __init__(self, path: str) -> None: ...
     def size(self) -> tuple[int, int, int]: ...
-    def names(self) -> list[str]: ...
     def key(self) -> list[list[str]]: ...
-    def objects(self, ordinals: list[int]) -> list[tuple[Any, ...]]: ...
-    def page(self, page: int) -> list[tuple[Any, ...]]: ...
+    def object(self, ordinal: int) -> Object: ...
+    def page(self, page: int) -> list[Object]: ...
     def find(self, key: list[int | str | bytes | bool]) -> list[int]: ...
     def check(self) -> None: ...
     def __arrow_c_schema__(self) -> object: ...

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, overload
 
 from . import _dray
+from ._dray import Object, ObjectList
 from ._source import SourceRecorder
 from ._write import _source
 
-__all__ = ["PageFile", "PagesWritten", "open_pages", "write_pages"]
+__all__ = ["Object", "ObjectList", "PageFile", "PagesWritten", "open_pages", "write_pages"]
+
+Mapping.register(Object)
+Sequence.register(ObjectList)
 
 
 @dataclass(frozen=True)
@@ -31,55 +35,49 @@ class PagesWritten:
     bytes: int
 
 
-class PageFile(Sequence[dict[str, Any]]):
+class PageFile(Sequence[Object]):
     """The objects of a page file, from :func:`open_pages`.
 
-    A sequence of dicts, one for each object. The file is mapped into memory, and only pages that
-    are asked for are read and checked. It is also an Arrow stream, which can be read any number of
-    times: ``pyarrow.table(file)``, ``polars.DataFrame(file)``.
+    A sequence of :class:`Object`. The file is mapped into memory, and only pages that are asked for
+    are read and checked. It is also an Arrow stream, which can be read any number of times:
+    ``pyarrow.table(file)``, ``polars.DataFrame(file)``.
 
     Examples
     --------
     >>> file = dray.open_pages("customers.pages")
     >>> len(file)
     150000
-    >>> file[17]["name"]
+    >>> file[17].name
     'Customer#000000018'
-    >>> file.find(4711)
-    [{'id': 4711, 'name': 'Customer#000004711', ...}]
+    >>> [customer] = file.find(4711)
+    >>> sum(item.price for order in customer.orders for item in order.items)
+    Decimal('182345.20')
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._native = _dray.PageFile(os.fspath(path))
         self._path = Path(path)
-        self._names = self._native.names()
 
     def __len__(self) -> int:
         return self._native.size()[0]
 
     @overload
-    def __getitem__(self, ordinal: int) -> dict[str, Any]: ...
+    def __getitem__(self, ordinal: int) -> Object: ...
 
     @overload
-    def __getitem__(self, ordinal: slice) -> list[dict[str, Any]]: ...
+    def __getitem__(self, ordinal: slice) -> list[Object]: ...
 
-    def __getitem__(self, ordinal: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
+    def __getitem__(self, ordinal: int | slice) -> Object | list[Object]:
         if isinstance(ordinal, slice):
-            return self._objects(list(range(*ordinal.indices(len(self)))))
+            return [self._native.object(n) for n in range(*ordinal.indices(len(self)))]
         number = ordinal if ordinal >= 0 else len(self) + ordinal
         if not 0 <= number < len(self):
             raise IndexError(f"object {ordinal} of {len(self)}")
-        return self._objects([number])[0]
+        return self._native.object(number)
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
+    def __iter__(self) -> Iterator[Object]:
         for page in range(self._native.size()[1]):
-            yield from map(self._named, self._native.page(page))
-
-    def _objects(self, ordinals: list[int]) -> list[dict[str, Any]]:
-        return [self._named(values) for values in self._native.objects(ordinals)]
-
-    def _named(self, values: tuple[Any, ...]) -> dict[str, Any]:
-        return dict(zip(self._names, values, strict=True))
+            yield from self._native.page(page)
 
     def __repr__(self) -> str:
         objects, pages, size = self._native.size()
@@ -94,7 +92,7 @@ class PageFile(Sequence[dict[str, Any]]):
         """
         return [".".join(path) for path in self._native.key()]
 
-    def find(self, *key: int | str | bytes | bool) -> list[dict[str, Any]]:
+    def find(self, *key: int | str | bytes | bool) -> list[Object]:
         """The objects whose key has these values, in their order in the file.
 
         Parameters
@@ -110,7 +108,7 @@ class PageFile(Sequence[dict[str, Any]]):
         ExecutionError
             The key index, or a page with such an object, is damaged.
         """
-        return self._objects(self._native.find(list(key)))
+        return [self._native.object(ordinal) for ordinal in self._native.find(list(key))]
 
     def ordinals(self, *key: int | str | bytes | bool) -> list[int]:
         """The numbers of the objects that :meth:`find` returns."""

@@ -13,7 +13,7 @@
 //!
 //! dray.nest ── _dray.nest ──▶ dray_nest::nest_from ──▶ _dray.Nested ──▶ an Arrow stream
 //!
-//! dray.PageFile ── _dray.PageFile ──▶ dray_pagefile::PageFile ──▶ tuples, or an Arrow stream
+//! dray.PageFile ── _dray.PageFile ──▶ dray_pagefile::PageFile ──▶ dray.Object, or an Arrow stream
 //!
 //! dray.sort(any Arrow stream) ── _dray.sort ──▶ _dray.Sorted ──▶ an Arrow stream
 //! ```
@@ -30,6 +30,7 @@ mod copy;
 mod error;
 mod monitor;
 mod nest;
+mod object;
 mod pages;
 mod parameters;
 mod plan;
@@ -58,6 +59,8 @@ mod _dray {
     use crate::monitor::{Estimate, Progress};
     #[pymodule_export]
     use crate::nest::{Nested, nest};
+    #[pymodule_export]
+    use crate::object::{List, Object};
     #[pymodule_export]
     use crate::pages::{PageFile, write_pages};
     #[pymodule_export]

@@ -10,14 +10,14 @@ use arrow::error::ArrowError;
 use dray_format::arrow::{
     StringLayout, batch_from_arrow, batch_to_arrow, schema_from_arrow, schema_to_arrow,
 };
-use dray_page::{ColumnsBuilder, Object};
+use dray_page::{ColumnsBuilder, VerifiedPage};
 use dray_pagefile::{Error, ErrorKind, KeyPath, KeyValue, PageFileOptions, PageFileWriter};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyCapsule, PyInt, PyList, PyString};
+use pyo3::types::{PyBool, PyBytes, PyCapsule, PyInt, PyString};
 
 use crate::capsule::{import_stream, schema_capsule, stream_capsule};
 use crate::error::{detached, execution, usage};
-use crate::rows::rows;
+use crate::object::{Class, Object};
 
 /// The largest batch. One page, or the objects of one call, become one.
 const BATCH_BYTES_MAX: u64 = 2 << 30;
@@ -34,6 +34,17 @@ fn exception(py: Python<'_>, error: &Error) -> PyErr {
 pub struct PageFile {
     file: Arc<dray_pagefile::PageFile>,
     schema: SchemaRef,
+    class: Arc<Class>,
+}
+
+impl PageFile {
+    /// A page. The first call reads and checks it, and lets other threads of Python run.
+    fn checked_page(&self, py: Python<'_>, page: usize) -> PyResult<&VerifiedPage> {
+        if let Some(page) = self.file.checked_page(page) {
+            return Ok(page);
+        }
+        detached(py, || self.file.page(page))?.map_err(|error| exception(py, &error))
+    }
 }
 
 #[pymethods]
@@ -42,8 +53,9 @@ impl PageFile {
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         let opened = detached(py, || dray_pagefile::PageFile::open(path))?;
         let file = opened.map_err(|error| exception(py, &error))?;
-        let schema = schema_to_arrow(file.schema(), StringLayout::default()).into();
-        Ok(Self { file: Arc::new(file), schema })
+        let schema = schema_to_arrow(file.schema(), StringLayout::default());
+        let class = Arc::new(Class::new(py, &file.layout().fields(), schema.fields()));
+        Ok(Self { file: Arc::new(file), schema: schema.into(), class })
     }
 
     /// Objects, pages, and bytes.
@@ -51,31 +63,20 @@ impl PageFile {
         (self.file.len(), self.file.page_count(), self.file.file_bytes())
     }
 
-    /// The names of the fields.
-    fn names(&self) -> Vec<String> {
-        self.schema.fields().iter().map(|field| field.name().clone()).collect()
-    }
-
     /// The paths of the key's fields.
     fn key(&self) -> Vec<KeyPath> {
         self.file.key().into_iter().map(|(path, _)| path.clone()).collect()
     }
 
-    /// Objects as tuples.
-    fn objects<'py>(&self, py: Python<'py>, ordinals: Vec<u64>) -> PyResult<Bound<'py, PyList>> {
-        let batch = detached(py, || {
-            let objects = ordinals.iter().map(|ordinal| self.file.object(*ordinal));
-            batch(&self.file, &self.schema, objects.collect::<Result<Vec<_>, _>>()?)
-        })?;
-        rows(py, &batch.map_err(|error| exception(py, &error))?)
+    fn object(&self, py: Python<'_>, ordinal: u64) -> PyResult<Object> {
+        let (page, slot) = self.file.position(ordinal).map_err(|error| exception(py, &error))?;
+        Object::new(&self.class, self.checked_page(py, page)?, slot)
     }
 
-    /// The objects of a page as tuples.
-    fn page<'py>(&self, py: Python<'py>, page: usize) -> PyResult<Bound<'py, PyList>> {
-        let batch = detached(py, || {
-            batch(&self.file, &self.schema, self.file.page(page)?.objects().collect())
-        })?;
-        rows(py, &batch.map_err(|error| exception(py, &error))?)
+    /// The objects of a page.
+    fn page(&self, py: Python<'_>, page: usize) -> PyResult<Vec<Object>> {
+        let page = self.checked_page(py, page)?;
+        (0..page.len()).map(|slot| Object::new(&self.class, page, slot)).collect()
     }
 
     /// The numbers of the objects with a key.
@@ -116,7 +117,7 @@ impl PageFile {
 fn batch(
     file: &dray_pagefile::PageFile,
     schema: &SchemaRef,
-    objects: Vec<Object<'_>>,
+    objects: Vec<dray_page::Object<'_>>,
 ) -> dray_pagefile::Result<RecordBatch> {
     let mut columns = ColumnsBuilder::new(file.layout().clone(), BATCH_BYTES_MAX);
     columns.append(objects)?;

@@ -40,6 +40,16 @@ pub(crate) fn rows<'py>(py: Python<'py>, batch: &RecordBatch) -> PyResult<Bound<
     PyList::new(py, rows.collect::<PyResult<Vec<_>>>()?)
 }
 
+/// The value of an array of one.
+pub(crate) fn value_of<'py>(
+    py: Python<'py>,
+    array: &ArrayRef,
+    field: &Field,
+) -> PyResult<Bound<'py, PyAny>> {
+    debug_assert_eq!(array.len(), 1);
+    Ok(values(py, array, field)?.remove(0))
+}
+
 fn values<'py>(py: Python<'py>, array: &ArrayRef, field: &Field) -> Values<'py> {
     macro_rules! primitive {
         ($type:ty) => {
@@ -131,7 +141,10 @@ fn each<'py, T>(
     items.map(|item| item.map_or_else(|| Ok(py.None().into_bound(py)), &mut value)).collect()
 }
 
-fn any<'py, T: IntoPyObject<'py>>(py: Python<'py>, value: T) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn any<'py, T: IntoPyObject<'py>>(
+    py: Python<'py>,
+    value: T,
+) -> PyResult<Bound<'py, PyAny>> {
     let object = value.into_pyobject(py).map_err(Into::into)?;
     Ok(object.into_any().into_bound())
 }

@@ -4,14 +4,16 @@ is an error.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 
+import numpy
 import polars
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -190,3 +192,85 @@ def test_program_exports_sorts_and_reads(table: pa.Table, path: Path, tmp_path: 
     assert "can be salvaged" in program("pages", made, code=1)
     program("pages", made, "--salvage", "--convert", tmp_path / "saved.pages")
     assert len(dray.open_pages(tmp_path / "saved.pages")) == ROWS
+
+
+def test_objects_are_read_in_place(table: pa.Table, path: Path):
+    customer = dray.open_pages(path)[4733]
+    row = table.slice(4733, 1).to_pylist()[0]
+    assert isinstance(customer, dray.Object) and isinstance(customer, Mapping)
+    assert (customer.id, customer["id"], customer.get("id")) == (4733, 4733, 4733)
+    assert customer.name == row["name"]
+    assert customer.dict() == dict(customer) == row
+    assert [*customer] == customer.keys() == ["id", "name", "orders"]
+    assert customer.items()[0] == ("id", 4733)
+    assert "id" in customer and "price" not in customer and 1 not in customer
+    assert customer.get("price") is None and customer.get("price", 1) == 1
+    assert {"id", "dict"} <= set(dir(customer))
+    order = customer.orders[0]
+    item = order.items[-1]
+    assert dray.Object.items(order) == [("day", order.day), ("items", [item])]
+    assert repr(item) == "Object({'part': 4733, 'price': Decimal('47.33')})"
+    with pytest.raises(AttributeError, match='no field "price"'):
+        customer.price  # noqa: B018
+    with pytest.raises(KeyError, match="price"):
+        customer["price"]
+
+
+def test_lists_are_sequences(table: pa.Table, path: Path):
+    file = dray.open_pages(path)
+    orders = next(customer.orders for customer in file if len(customer.orders or ()) == 2)
+    assert isinstance(orders, Sequence) and len(orders) == 2
+    assert orders == orders.list() and orders != orders.list()[:1]
+    assert [*orders] == [orders[0], orders[1]] == orders[:] == orders[::-1][::-1]
+    assert orders[-1] == orders[1] and orders[5:] == []
+    for index in (2, -3):
+        with pytest.raises(IndexError, match=f"item {index} of 2"):
+            orders[index]
+    with pytest.raises(TypeError):
+        orders["1"]
+    with pytest.raises(dray.UsageError, match="not numbers"):
+        orders.memoryview()
+
+
+def test_numbers_are_not_copied(tmp_path: Path):
+    item = pa.field("item", pa.float64(), nullable=False)
+    values = pa.array([[0.5, -1.0, 3e300], []], pa.list_(item))
+    gaps = pa.array([[1, None], [3]], pa.list_(pa.int16()))
+    dray.write_pages(tmp_path / "x.pages", pa.table({"values": values, "gaps": gaps}))
+    objects = [*dray.open_pages(tmp_path / "x.pages")]
+    viewed, array = objects[0]["values"].memoryview(), numpy.asarray(objects[0]["values"])
+    again = numpy.asarray(objects[0]["values"])
+    assert array.ctypes.data == again.ctypes.data, "both are the page's memory"
+    del objects[0]
+    gc.collect()
+    assert viewed.tolist() == array.tolist() == [0.5, -1.0, 3e300], "the page is kept"
+    assert viewed.format == "d" and viewed.readonly and not array.flags.writeable
+    assert len(objects[0]["values"].memoryview()) == 0
+    assert numpy.asarray(objects[0]["values"]).shape == (0,)
+    with pytest.raises(dray.UsageError, match="not numbers"):
+        objects[0].gaps.memoryview()
+
+
+@pytest.mark.parametrize("name", ["parquet_types", "arrow_types"])
+def test_values_of_every_type(connection: dray.Connection, name: str, tmp_path: Path):
+    """Objects have the values that results have."""
+    sql = f"SELECT * FROM {name} ORDER BY id"
+    dray.write_pages(tmp_path / "x.pages", connection.query(sql))
+    names = connection.query(sql).arrow().column_names
+    rows = [dict(zip(names, row, strict=True)) for row in connection.query(sql).rows()]
+    objects = [*dray.open_pages(tmp_path / "x.pages")]
+    assert [object.dict() for object in objects] == rows
+    assert [{name: object[name] for name in names} for object in objects] == rows
+    types = [[type(value) for value in row.values()] for row in rows]
+    assert [[type(value) for value in object.dict().values()] for object in objects] == types
+
+
+def test_two_fields_of_one_name(tmp_path: Path):
+    table = pa.Table.from_arrays([pa.array([1]), pa.array([2]), pa.array([3])], ["a", "b", "a"])
+    dray.write_pages(tmp_path / "x.pages", table)
+    [object] = dray.open_pages(tmp_path / "x.pages")
+    assert object.b == 2
+    assert object.values() == [1, 2, 3]
+    for read in (lambda: object.a, object.dict, lambda: object["a"]):
+        with pytest.raises(dray.UsageError, match='several fields "a".*values'):
+            read()

@@ -182,6 +182,12 @@ impl PageFile {
         }
     }
 
+    /// A page that was checked before.
+    #[inline]
+    pub fn checked_page(&self, page: usize) -> Option<&VerifiedPage> {
+        self.pages.get(page)?.get()
+    }
+
     fn verify_page(&self, page: usize) -> Result<VerifiedPage> {
         let PageEntry { objects, bytes, checksum } = self.index().page(page);
         let bytes = self.file.slice(self.pages_at + bytes.start..self.pages_at + bytes.end);
@@ -208,17 +214,26 @@ impl PageFile {
         (0..self.page_count()).map(|page| self.page(page))
     }
 
-    /// The object with this number.
+    /// The page of the object with this number, and its slot there.
     ///
     /// # Errors
-    /// When there is none, or its page is damaged.
-    pub fn object(&self, ordinal: u64) -> Result<Object<'_>> {
+    /// When there is no such object.
+    pub fn position(&self, ordinal: u64) -> Result<(usize, usize)> {
         if ordinal >= self.len() {
             refuse!(Usage, "there is no object {ordinal}, the file has {}", self.len());
         }
         let index = self.index();
         let page = index.page_of(ordinal);
-        let slot = (ordinal - index.page(page).objects.start) as usize;
+        // A page has fewer than 2^31 objects.
+        Ok((page, (ordinal - index.page(page).objects.start) as usize))
+    }
+
+    /// The object with this number.
+    ///
+    /// # Errors
+    /// When there is none, or its page is damaged.
+    pub fn object(&self, ordinal: u64) -> Result<Object<'_>> {
+        let (page, slot) = self.position(ordinal)?;
         match self.page(page)?.object(slot) {
             Some(object) => Ok(object),
             None => refuse!(Page, "page {page} has no slot {slot}"),

@@ -1,0 +1,582 @@
+//! `dray.Object`: an object of a page, read in place. A value is made when it is asked for.
+//!
+//! A verified page tells all positions, so that no access fails; what would nevertheless lie
+//! outside the object is an error.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::array::{ArrayData, make_array};
+use arrow::buffer::Buffer;
+use arrow::datatypes::{DataType, Field, Fields};
+use dray_format::Type;
+use dray_page::{FieldLayout, ItemLayout, Shape, ValidityBit, VerifiedPage};
+use pyo3::exceptions::{PyAttributeError, PyIndexError, PyKeyError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyIterator, PyList, PySlice, PyString, PyTuple};
+
+use crate::error::{execution, usage};
+use crate::rows::{any, value_of};
+
+/// The longest string that lies in its place (page.md section 4).
+const INLINE_BYTES_MAX: usize = 12;
+
+/// The fields of objects, structs or items.
+#[derive(Debug)]
+pub(crate) struct Class {
+    fields: Vec<Member>,
+    /// The number of the field with this name, if there is only one.
+    by_name: HashMap<String, Option<usize>>,
+}
+
+/// A field of a class.
+#[derive(Debug)]
+struct Member {
+    name: Py<PyString>,
+    at: usize,
+    present_bit: Option<ValidityBit>,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Value(Value),
+    Struct(Arc<Class>),
+    List(Arc<Items>),
+}
+
+/// A value that is neither a struct nor a list.
+#[derive(Debug)]
+struct Value {
+    data_type: Type,
+    /// Its field in Arrow, with the extension type.
+    field: Field,
+}
+
+#[derive(Debug)]
+struct Items {
+    nullable: bool,
+    stride: usize,
+    item: Kind,
+    /// Whether they are the pairs of a map.
+    pairs: bool,
+}
+
+impl Class {
+    /// The class of objects with these fields, which Arrow calls so.
+    pub(crate) fn new(py: Python<'_>, layouts: &[FieldLayout], fields: &Fields) -> Self {
+        debug_assert_eq!(layouts.len(), fields.len());
+        let mut by_name = HashMap::new();
+        let members = layouts.iter().zip(fields).enumerate().map(|(number, (layout, field))| {
+            by_name
+                .entry(layout.name.clone())
+                .and_modify(|number| *number = None)
+                .or_insert(Some(number));
+            Member {
+                name: PyString::intern(py, &layout.name).unbind(),
+                at: layout.at,
+                present_bit: layout.present_bit,
+                kind: Kind::new(py, &layout.shape, field),
+            }
+        });
+        let fields = members.collect();
+        Self { fields, by_name }
+    }
+
+    fn number(&self, py: Python<'_>, name: &str) -> PyResult<Option<usize>> {
+        match self.by_name.get(name) {
+            None => Ok(None),
+            Some(Some(number)) => Ok(Some(*number)),
+            Some(None) => Err(several(py, name)),
+        }
+    }
+}
+
+impl Kind {
+    fn new(py: Python<'_>, shape: &Shape, field: &Field) -> Self {
+        let items = |layout: &ItemLayout, field: &Field, pairs| {
+            let item = Self::new(py, &layout.item, field);
+            let (nullable, stride) = (layout.nullable, layout.stride);
+            Self::List(Arc::new(Items { nullable, stride, item, pairs }))
+        };
+        match (shape, field.data_type()) {
+            (_, DataType::Dictionary(_, value)) => {
+                Self::new(py, shape, &field.clone().with_data_type(value.as_ref().clone()))
+            }
+            (Shape::Struct(layouts), DataType::Struct(fields)) => {
+                Self::Struct(Arc::new(Class::new(py, layouts, fields)))
+            }
+            (
+                Shape::List(layout) | Shape::FixedList(_, layout),
+                DataType::List(item)
+                | DataType::LargeList(item)
+                | DataType::ListView(item)
+                | DataType::FixedSizeList(item, _),
+            ) => items(layout, item, false),
+            (Shape::Map(layout), DataType::Map(entries, _)) => items(layout, entries, true),
+            (Shape::Value(data_type), _) => {
+                Self::Value(Value { data_type: data_type.clone(), field: field.clone() })
+            }
+            (shape, other) => {
+                debug_assert!(false, "{shape:?} is not laid out as Arrow's {other}");
+                Self::Value(Value { data_type: Type::Null, field: field.clone() })
+            }
+        }
+    }
+
+    /// The value at a position, which is present.
+    fn read<'py>(
+        &self,
+        py: Python<'py>,
+        extent: &Extent,
+        at: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match self {
+            Self::Value(value) => value.read(py, extent, at),
+            Self::Struct(class) => {
+                let record = Record { class: class.clone(), extent: extent.clone(), at };
+                Ok(Bound::new(py, Object(record))?.into_any())
+            }
+            Self::List(items) => {
+                let (from, count) = (extent.u32(at)?, extent.u32(at + 4)?);
+                let list = List { items: items.clone(), extent: extent.clone(), from, count };
+                match items.pairs {
+                    true => list.plain(py),
+                    false => Ok(Bound::new(py, list)?.into_any()),
+                }
+            }
+        }
+    }
+
+    /// The same with dicts and lists in place of objects.
+    fn plain<'py>(
+        &self,
+        py: Python<'py>,
+        extent: &Extent,
+        at: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match self {
+            Self::Value(value) => value.read(py, extent, at),
+            Self::Struct(class) => {
+                let record = Record { class: class.clone(), extent: extent.clone(), at };
+                Ok(record.plain(py)?.into_any())
+            }
+            Self::List(items) => {
+                let (from, count) = (extent.u32(at)?, extent.u32(at + 4)?);
+                List { items: items.clone(), extent: extent.clone(), from, count }.plain(py)
+            }
+        }
+    }
+}
+
+impl Value {
+    fn read<'py>(
+        &self,
+        py: Python<'py>,
+        extent: &Extent,
+        at: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        macro_rules! number {
+            ($number:ty) => {
+                any(py, <$number>::from_le_bytes(extent.load(at)?))
+            };
+        }
+        match &self.data_type {
+            Type::Null => Ok(py.None().into_bound(py)),
+            Type::Boolean => any(py, extent.load(at)? == [1]),
+            Type::Int8 => number!(i8),
+            Type::Int16 => number!(i16),
+            Type::Int32 => number!(i32),
+            Type::Int64 => number!(i64),
+            Type::UInt8 => number!(u8),
+            Type::UInt16 => number!(u16),
+            Type::UInt32 => number!(u32),
+            Type::UInt64 => number!(u64),
+            Type::Float32 => number!(f32),
+            Type::Float64 => number!(f64),
+            Type::Utf8 => match str::from_utf8(extent.string(at)?) {
+                Ok(text) => Ok(PyString::new(py, text).into_any()),
+                Err(_) => Err(broken()),
+            },
+            Type::Binary => Ok(PyBytes::new(py, extent.string(at)?).into_any()),
+            other => {
+                let width = other.width().ok_or_else(broken)?;
+                self.by_arrow(py, extent.bytes(at, width)?)
+            }
+        }
+    }
+
+    /// The value as results have it, by an array of one value.
+    fn by_arrow<'py>(&self, py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+        let data = ArrayData::builder(self.field.data_type().clone())
+            .len(1)
+            .add_buffer(Buffer::from(bytes))
+            .build();
+        let data = data.map_err(|error| execution(py, &error.to_string()))?;
+        value_of(py, &make_array(data), &self.field)
+    }
+}
+
+fn several(py: Python<'_>, name: &str) -> PyErr {
+    usage(
+        py,
+        &format!("there are several fields {name:?}"),
+        Some("read all of them, in their order, with values()"),
+    )
+}
+
+fn broken() -> PyErr {
+    Python::attach(|py| execution(py, "an object of a verified page is not as its schema says"))
+}
+
+/// The bytes of an object, with the page that they are in.
+#[derive(Debug, Clone)]
+struct Extent {
+    page: VerifiedPage,
+    from: usize,
+    to: usize,
+}
+
+impl Extent {
+    fn bytes(&self, at: usize, count: usize) -> PyResult<&[u8]> {
+        let object = self.page.bytes().get(self.from..self.to).unwrap_or_default();
+        object.get(at..at + count).ok_or_else(broken)
+    }
+
+    fn load<const N: usize>(&self, at: usize) -> PyResult<[u8; N]> {
+        self.bytes(at, N)?.first_chunk().copied().ok_or_else(broken)
+    }
+
+    fn u32(&self, at: usize) -> PyResult<usize> {
+        Ok(u32::from_le_bytes(self.load(at)?) as usize)
+    }
+
+    fn has(&self, at: usize, bit: ValidityBit) -> PyResult<bool> {
+        let [byte] = self.load(at + bit.at)?;
+        Ok(byte & bit.mask != 0)
+    }
+
+    fn string(&self, at: usize) -> PyResult<&[u8]> {
+        let length = self.u32(at)?;
+        let from = if length <= INLINE_BYTES_MAX { at + 4 } else { self.u32(at + 12)? };
+        self.bytes(from, length)
+    }
+}
+
+/// An object, a struct or an item.
+#[derive(Debug)]
+struct Record {
+    class: Arc<Class>,
+    extent: Extent,
+    at: usize,
+}
+
+impl Record {
+    fn value<'py>(&self, py: Python<'py>, member: &Member) -> PyResult<Bound<'py, PyAny>> {
+        match self.is_present(member)? {
+            true => member.kind.read(py, &self.extent, self.position(member)),
+            false => Ok(py.None().into_bound(py)),
+        }
+    }
+
+    fn is_present(&self, member: &Member) -> PyResult<bool> {
+        member.present_bit.map_or(Ok(true), |bit| self.extent.has(self.at, bit))
+    }
+
+    /// A struct's fields are fields of the record around it.
+    fn position(&self, member: &Member) -> usize {
+        self.at + member.at
+    }
+
+    fn values<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        self.class.fields.iter().map(|member| self.value(py, member)).collect()
+    }
+
+    fn plain<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        if let Some((name, _)) = self.class.by_name.iter().find(|(_, number)| number.is_none()) {
+            return Err(several(py, name));
+        }
+        let dict = PyDict::new(py);
+        for member in &self.class.fields {
+            let value = match self.is_present(member)? {
+                true => member.kind.plain(py, &self.extent, self.position(member))?,
+                false => py.None().into_bound(py),
+            };
+            dict.set_item(&member.name, value)?;
+        }
+        Ok(dict)
+    }
+}
+
+/// An object of a page, or a struct in one. `dray/_dray.pyi` documents the methods.
+#[pyclass(frozen, mapping, module = "dray")]
+pub struct Object(Record);
+
+impl Object {
+    /// An object of a page, which has such a class.
+    pub(crate) fn new(class: &Arc<Class>, page: &VerifiedPage, slot: usize) -> PyResult<Self> {
+        let object = page.object(slot).ok_or_else(broken)?;
+        let from = object.bytes().as_ptr().addr() - page.bytes().as_ptr().addr();
+        let extent = Extent { page: page.clone(), from, to: from + object.bytes().len() };
+        Ok(Self(Record { class: class.clone(), extent, at: 0 }))
+    }
+
+    fn find<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match self.0.class.number(py, name)? {
+            Some(number) => self.0.value(py, &self.0.class.fields[number]).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The plain value of what compares with objects: objects themselves, and dicts.
+    fn compared<'py>(other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        match other.cast::<Self>() {
+            Ok(object) => Ok(object.get().0.plain(other.py())?.into_any()),
+            Err(_) => Ok(other.clone()),
+        }
+    }
+}
+
+#[pymethods]
+impl Object {
+    /// A field comes before a method of the same name.
+    fn __getattribute__<'py>(
+        slf: &Bound<'py, Self>,
+        name: &Bound<'py, PyString>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        match slf.get().find(py, name.to_str()?)? {
+            Some(value) => Ok(value),
+            None => {
+                let object = py.get_type::<PyAny>();
+                object.call_method1(intern!(py, "__getattribute__"), (slf, name))
+            }
+        }
+    }
+
+    fn __getattr__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        self.find(py, name)?
+            .ok_or_else(|| PyAttributeError::new_err(format!("the object has no field {name:?}")))
+    }
+
+    fn __getitem__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        self.find(py, name)?.ok_or_else(|| PyKeyError::new_err(name.to_owned()))
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.class.fields.len()
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        self.keys(py)?.try_iter()
+    }
+
+    fn __contains__(&self, name: &Bound<'_, PyAny>) -> bool {
+        name.extract::<&str>().is_ok_and(|name| self.0.class.by_name.contains_key(name))
+    }
+
+    fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, self.0.class.fields.iter().map(|member| &member.name))
+    }
+
+    fn values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, self.0.values(py)?)
+    }
+
+    fn items<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let names = self.0.class.fields.iter().map(|member| member.name.bind(py).clone());
+        PyList::new(py, names.zip(self.0.values(py)?))
+    }
+
+    #[pyo3(signature = (name, default = None))]
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        Ok(self.find(py, name)?.or(default))
+    }
+
+    fn dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.0.plain(py)
+    }
+
+    fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<bool> {
+        self.0.plain(py)?.as_any().eq(Self::compared(other)?)
+    }
+
+    fn __dir__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let names = self.keys(py)?;
+        for method in ["dict", "get", "items", "keys", "values"] {
+            names.append(method)?;
+        }
+        Ok(names)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!("Object({})", self.0.plain(py)?.repr()?))
+    }
+}
+
+/// The items of a list in an object. `dray/_dray.pyi` documents the methods.
+#[pyclass(frozen, sequence, name = "ObjectList", module = "dray")]
+pub struct List {
+    items: Arc<Items>,
+    extent: Extent,
+    from: usize,
+    count: usize,
+}
+
+impl List {
+    /// The position of an item, unless it is missing.
+    fn position(&self, i: usize) -> PyResult<Option<usize>> {
+        let bit = ValidityBit { at: i / 8, mask: 1 << (i % 8) };
+        if self.items.nullable && !self.extent.has(self.from, bit)? {
+            return Ok(None);
+        }
+        Ok(Some(self.records_at() + i * self.items.stride))
+    }
+
+    /// Items lie behind their bitmap (page.md section 5).
+    fn records_at(&self) -> usize {
+        let bitmap =
+            if self.items.nullable { self.count.div_ceil(8).next_multiple_of(8) } else { 0 };
+        self.from + bitmap
+    }
+
+    fn item<'py>(&self, py: Python<'py>, i: usize) -> PyResult<Bound<'py, PyAny>> {
+        match self.position(i)? {
+            Some(at) => self.items.item.read(py, &self.extent, at),
+            None => Ok(py.None().into_bound(py)),
+        }
+    }
+
+    /// All items with dicts and lists in place of objects; a map's are tuples of key and value.
+    fn plain<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let items = (0..self.count).map(|i| match (self.position(i)?, &self.items.item) {
+            (None, _) => Ok(py.None().into_bound(py)),
+            (Some(at), Kind::Struct(class)) if self.items.pairs => {
+                let record = Record { class: class.clone(), extent: self.extent.clone(), at };
+                let pair =
+                    record.class.fields.iter().map(|member| match record.is_present(member)? {
+                        true => member.kind.plain(py, &record.extent, record.position(member)),
+                        false => Ok(py.None().into_bound(py)),
+                    });
+                Ok(PyTuple::new(py, pair.collect::<PyResult<Vec<_>>>()?)?.into_any())
+            }
+            (Some(at), item) => item.plain(py, &self.extent, at),
+        });
+        Ok(PyList::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any())
+    }
+
+    /// The type of the numbers that lie side by side, as NumPy's `typestr` and `struct` call it.
+    fn numbers(&self) -> Option<(&'static str, &'static str)> {
+        let Kind::Value(value) = &self.items.item else { return None };
+        if self.items.nullable {
+            return None;
+        }
+        Some(match value.data_type {
+            Type::Int8 => ("|i1", "b"),
+            Type::Int16 => ("<i2", "h"),
+            Type::Int32 => ("<i4", "i"),
+            Type::Int64 => ("<i8", "q"),
+            Type::UInt8 => ("|u1", "B"),
+            Type::UInt16 => ("<u2", "H"),
+            Type::UInt32 => ("<u4", "I"),
+            Type::UInt64 => ("<u8", "Q"),
+            Type::Float32 => ("<f4", "f"),
+            Type::Float64 => ("<f8", "d"),
+            _ => return None,
+        })
+    }
+
+    /// The bytes of numbers that lie side by side, with their type.
+    fn number_bytes(&self) -> PyResult<Option<(&[u8], &'static str, &'static str)>> {
+        let Some((numpy, format)) = self.numbers() else { return Ok(None) };
+        let bytes = self.extent.bytes(self.from, self.count * self.items.stride)?;
+        Ok(Some((bytes, numpy, format)))
+    }
+}
+
+#[pymethods]
+impl List {
+    fn __len__(&self) -> usize {
+        self.count
+    }
+
+    fn __getitem__<'py>(
+        slf: &Bound<'py, Self>,
+        index: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, list) = (slf.py(), slf.get());
+        if let Ok(slice) = index.cast::<PySlice>() {
+            let count = isize::try_from(list.count).map_err(|_| broken())?;
+            let part = slice.indices(count)?;
+            // Python has cut the slice to the items that there are.
+            let items = (0..part.slicelength as isize)
+                .map(|n| list.item(py, (part.start + part.step * n) as usize));
+            return Ok(PyList::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any());
+        }
+        let i: isize = index.extract()?;
+        let from_end = if i < 0 { i.checked_add_unsigned(list.count) } else { Some(i) };
+        match from_end.and_then(|i| usize::try_from(i).ok()).filter(|i| *i < list.count) {
+            Some(i) => list.item(py, i),
+            None => Err(PyIndexError::new_err(format!("item {i} of {}", list.count))),
+        }
+    }
+
+    fn list<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.plain(py)
+    }
+
+    fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let other = match other.cast::<Self>() {
+            Ok(list) => list.get().plain(py)?,
+            Err(_) => other.clone(),
+        };
+        self.plain(py)?.eq(other)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!("ObjectList({})", self.plain(py)?.repr()?))
+    }
+
+    /// NumPy's view of numbers: it keeps this list, and with it the page, alive.
+    #[getter]
+    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let Some((bytes, numpy, _)) = self.number_bytes()? else {
+            return Err(PyAttributeError::new_err(
+                "the items are not numbers that lie side by side",
+            ));
+        };
+        let interface = PyDict::new(py);
+        interface.set_item("version", 3)?;
+        interface.set_item("shape", (self.count,))?;
+        interface.set_item("typestr", numpy)?;
+        interface.set_item("data", (bytes.as_ptr().addr(), true))?;
+        Ok(interface)
+    }
+
+    fn memoryview<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let (py, list) = (slf.py(), slf.get());
+        let Some((bytes, _, format)) = list.number_bytes()? else {
+            return Err(usage(
+                py,
+                "the items are not numbers that lie side by side",
+                Some("take a list() of them"),
+            ));
+        };
+        let ctypes = py.import("ctypes")?;
+        let kind = ctypes.getattr("c_char")?.mul(bytes.len())?;
+        // The view holds the array, and the array this list, which holds the page. Pages don't
+        // change, and the view can't change them.
+        let array = kind.call_method1("from_address", (bytes.as_ptr().addr(),))?;
+        array.setattr("list", slf)?;
+        let view = py.import("builtins")?.getattr("memoryview")?.call1((array,))?;
+        view.call_method0("toreadonly")?
+            .call_method1("cast", ("B",))?
+            .call_method1("cast", (format,))
+    }
+}
