@@ -69,11 +69,11 @@ class PageFile(Sequence[Object]):
 
     def __getitem__(self, ordinal: int | slice) -> Object | list[Object]:
         if isinstance(ordinal, slice):
-            return [self._native.object(n) for n in range(*ordinal.indices(len(self)))]
+            return [self._native.get(n) for n in range(*ordinal.indices(len(self)))]
         number = ordinal if ordinal >= 0 else len(self) + ordinal
         if not 0 <= number < len(self):
             raise IndexError(f"object {ordinal} of {len(self)}")
-        return self._native.object(number)
+        return self._native.get(number)
 
     def __iter__(self) -> Iterator[Object]:
         for page in range(self._native.size()[1]):
@@ -108,7 +108,7 @@ class PageFile(Sequence[Object]):
         ExecutionError
             The key index, or a page with such an object, is damaged.
         """
-        return [self._native.object(ordinal) for ordinal in self._native.find(list(key))]
+        return [self._native.get(ordinal) for ordinal in self._native.find(list(key))]
 
     def ordinals(self, *key: int | str | bytes | bool) -> list[int]:
         """The numbers of the objects that :meth:`find` returns."""

@@ -68,7 +68,7 @@ impl PageFile {
         self.file.key().into_iter().map(|(path, _)| path.clone()).collect()
     }
 
-    fn object(&self, py: Python<'_>, ordinal: u64) -> PyResult<Object> {
+    fn get(&self, py: Python<'_>, ordinal: u64) -> PyResult<Object> {
         let (page, slot) = self.file.position(ordinal).map_err(|error| exception(py, &error))?;
         Object::new(&self.class, self.checked_page(py, page)?, slot)
     }
