@@ -11,6 +11,7 @@ from vectors_encodings import accepted_encodings
 from vectors_huffman import accepted_huffman
 from vectors_nested import accepted_nested
 from vectors_page import accepted_pages
+from vectors_page_moved import accepted_moved
 from vectors_page_file import accepted_files, rejected_files
 from vectors_page_reject import rejected_pages
 from vectors_partition import accepted_parts, rejected_parts
@@ -48,13 +49,14 @@ def files() -> dict[str, bytes]:
         out[f"accept/{vector.name}.json"] = chunk_json(vector)
     for name, data in rejected_chunks().items():
         out[f"reject/{name}.chunk"] = data
-    for vector in accepted_pages():
+    for vector in [*accepted_pages(), *accepted_moved()]:
         assert f"accept/{vector.name}.page" not in out, vector.name
         out[f"accept/{vector.name}.page"] = container(schema(*vector.schema), vector.page)
         members = {
             "about": vector.about,
             "schema": vector.schema,
             "sequence": vector.sequence,
+            **({"edition": vector.edition} if vector.edition else {}),
             "rows": vector.rows,
         }
         out[f"accept/{vector.name}.page.json"] = json_lines(members)

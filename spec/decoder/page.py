@@ -11,6 +11,8 @@ from values import fixed_value
 
 HEADER_BYTES = 64
 EXTENT_BYTES_END = 1 << 31
+# The bit of extent_bytes that marks a dead extent.
+DEAD = 1 << 31
 INLINE_MAX = 12
 # The maximum number of items that take no bytes: a few bytes can declare billions of them.
 ZERO_SIZED_MAX = 1 << 16
@@ -21,6 +23,8 @@ class Page:
     sequence: int
     page_bytes: int
     large: bool
+    moved: bool
+    edition: int
     rows: list[list]
 
 
@@ -103,21 +107,57 @@ def pad(count: int, multiple: int) -> int:
 def decode_page(data: bytes, fields: list[Field]) -> Page:
     record = RecordLayout(fields, bits_at=4)
     page, objects, objects_end = decode_header(data)
-    at = HEADER_BYTES
-    for i in range(objects):
-        slot_at = page.page_bytes - 4 * (i + 1)
-        slot = int.from_bytes(data[slot_at : slot_at + 4], "little")
+    slots_at = page.page_bytes - 4 * objects
+    slots = [
+        int.from_bytes(data[at : at + 4], "little")
+        for at in range(page.page_bytes - 4, slots_at - 4, -4)
+    ]
+    decode = moved_rows if page.moved else ordered_rows
+    page.rows = decode(data[:objects_end], slots, record)
+    check_zeros(data[objects_end:slots_at], "between objects and slots")
+    return page
+
+
+def ordered_rows(data: bytes, slots: list[int], record: RecordLayout) -> list[list]:
+    """The objects of a page that is not moved. The data ends at objects_end."""
+    rows, at = [], HEADER_BYTES
+    for i, slot in enumerate(slots):
         if slot != at:
             raise Refused("slot", f"slot {i} is {slot}, its object is at {at}")
-        extent_bytes = Cursor(data[at:objects_end], short="extent").u32("extent_bytes")
-        if extent_bytes % 8 or extent_bytes < max(record.end, 8) or at + extent_bytes > objects_end:
-            raise Refused("extent", f"{extent_bytes} bytes at {at}")
-        page.rows.append(Object(data[at : at + extent_bytes], record).row)
-        at += extent_bytes
-    if at != objects_end:
-        raise Refused("objects", f"they end at {at}, the header says {objects_end}")
-    check_zeros(data[objects_end : page.page_bytes - 4 * objects], "between objects and slots")
-    return page
+        extent = live_extent(data, at, record)
+        rows.append(Object(extent, record).row)
+        at += len(extent)
+    if at != len(data):
+        raise Refused("objects", f"they end at {at}, the header says {len(data)}")
+    return rows
+
+
+def moved_rows(data: bytes, slots: list[int], record: RecordLayout) -> list[list]:
+    """The objects of a moved page in the order of their slots (section 11)."""
+    live, at = {}, HEADER_BYTES
+    while at < len(data):
+        size = Cursor(data[at:], short="extent").u32("extent_bytes")
+        if size & DEAD:
+            size -= DEAD
+            if size % 8 or size == 0 or at + size > len(data):
+                raise Refused("extent", f"{size} dead bytes at {at}")
+            check_zeros(data[at + 4 : at + size], "a dead extent")
+        else:
+            live[at] = Object(live_extent(data, at, record), record).row
+        at += size
+    if len(live) != len(slots):
+        raise Refused("objects", f"{len(live)} live extents, the header says {len(slots)}")
+    for i, slot in enumerate(slots):
+        if slot not in live or slot in slots[:i]:
+            raise Refused("slot", f"slot {i} is {slot}")
+    return [live[slot] for slot in slots]
+
+
+def live_extent(data: bytes, at: int, record: RecordLayout) -> bytes:
+    size = Cursor(data[at:], short="extent").u32("extent_bytes")
+    if size % 8 or size < max(record.end, 8) or at + size > len(data):
+        raise Refused("extent", f"{size} bytes at {at}")
+    return data[at : at + size]
 
 
 def decode_header(data: bytes) -> tuple[Page, int, int]:
@@ -129,14 +169,14 @@ def decode_header(data: bytes) -> tuple[Page, int, int]:
     version, flags = cursor.u16("version"), cursor.u16("flags")
     if version != 0:
         raise Refused("version", str(version))
-    if flags > 3:
+    if flags > 7:
         raise Refused("flags", hex(flags))
     sequence = cursor.u64("sequence")
     objects, page_bytes, objects_end, checksum = (
         cursor.u32(name) for name in ("objects", "page_bytes", "objects_end", "checksum")
     )
-    large = flags & 2 != 0
-    if objects == 0 or large and objects != 1:
+    large, moved = flags & 2 != 0, flags & 4 != 0
+    if objects == 0 or large and (objects != 1 or moved):
         raise Refused("objects", f"{objects} of them")
     standard = page_bytes & (page_bytes - 1) == 0 and 4 << 10 <= page_bytes <= 1 << 30
     if not (0 < page_bytes < 1 << 31 and page_bytes % (4 << 10) == 0 if large else standard):
@@ -145,6 +185,7 @@ def decode_header(data: bytes) -> tuple[Page, int, int]:
         raise Refused("objects", f"{objects} up to {objects_end}")
     if not flags & 1 and checksum != 0:
         raise Refused("checksum", "a checksum without its flag")
+    edition = cursor.u32("edition")
     if any(cursor.take(cursor.left(), "reserved")):
         raise Refused("reserved", "a reserved byte is not 0")
     if len(data) != page_bytes:
@@ -153,7 +194,7 @@ def decode_header(data: bytes) -> tuple[Page, int, int]:
         data[HEADER_BYTES:] + data[:28] + bytes(4) + data[32:HEADER_BYTES]
     ):
         raise Refused("checksum", "it does not match")
-    return Page(sequence, page_bytes, large, []), objects, objects_end
+    return Page(sequence, page_bytes, large, moved, edition, []), objects, objects_end
 
 
 def check_zeros(data: bytes, where: str, name: str = "padding"):

@@ -170,6 +170,11 @@ def empty(words: dict):
     return [empty(child) for child in words["children"]] if words["type"] == "struct" else None
 
 
+def dead(size: int) -> bytes:
+    """A dead extent."""
+    return u32(size | 1 << 31) + bytes(size - 4)
+
+
 def page(
     fields: list[dict],
     rows: list[list],
@@ -178,17 +183,27 @@ def page(
     sequence: int = 0,
     large: bool = False,
     checksummed: bool = False,
+    edition: int = 0,
+    moved: list[int | bytes] | None = None,
 ) -> bytes:
+    """A page. `moved` makes a moved one: the numbers of the rows in the order in which they lie,
+    and between them dead extents.
+    """
     extents = [bytes(Extent(fields, row).data) for row in rows]
-    starts = [64 + sum(map(len, extents[:i])) for i in range(len(extents))]
-    objects_end = 64 + sum(map(len, extents))
-    slots = b"".join(u32(start) for start in reversed(starts))
-    behind = b"".join(extents)
+    starts, behind = {}, b""
+    for extent in range(len(rows)) if moved is None else moved:
+        if isinstance(extent, int):
+            starts[extent] = 64 + len(behind)
+            extent = extents[extent]
+        behind += extent
+    objects_end = 64 + len(behind)
+    slots = b"".join(u32(starts[i]) for i in reversed(range(len(rows))))
     behind += bytes(page_bytes - 64 - len(behind) - len(slots)) + slots
 
     def header(checksum: int) -> bytes:
-        flags = u16(checksummed + 2 * large)
+        flags = u16(checksummed + 2 * large + 4 * (moved is not None))
         counts = u32(len(rows)) + u32(page_bytes) + u32(objects_end)
-        return b"DRYP" + u16(0) + flags + u64(sequence) + counts + u32(checksum) + bytes(32)
+        start = b"DRYP" + u16(0) + flags + u64(sequence) + counts
+        return start + u32(checksum) + u32(edition) + bytes(28)
 
     return header(crc32c(behind + header(0)) if checksummed else 0) + behind

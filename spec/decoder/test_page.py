@@ -13,6 +13,7 @@ from page import Page, decode_page
 from page_writer import page
 from schema import Field, decode_schema, field_words
 from vectors_page import accepted_pages, nested_example, worked_example
+from vectors_page_moved import accepted_moved
 from writer import field, nullable, schema, u32
 
 ACCEPT, REJECT = VECTORS / "accept", VECTORS / "reject"
@@ -31,6 +32,7 @@ def test_accepted_page(path: Path):
     fields, page = decode_container(path.read_bytes())
     assert [field_words(field) for field in fields] == expected["schema"]
     assert page.sequence == expected["sequence"]
+    assert page.edition == expected.get("edition", 0)
     assert page.rows == expected["rows"]
 
 
@@ -60,7 +62,7 @@ def test_worked_bytes_of_the_page():
 
 
 def test_equal_rows_are_equal_bytes():
-    for vector in accepted_pages():
+    for vector in [*accepted_pages(), *accepted_moved()]:
         page = vector.page
         slots = [
             int.from_bytes(page[len(page) - 4 * i - 4 : len(page) - 4 * i], "little")

@@ -14,12 +14,12 @@ class Accepted:
     rows: list[list]  # in the form of vectors/README.md
     page: bytes
     sequence: int = 0
+    edition: int = 0
 
 
 def accept(name, about, fields, rows, **header) -> Accepted:
-    return Accepted(
-        name, about, fields, rows, page(fields, rows, **header), header.get("sequence", 0)
-    )
+    sequence, edition = header.get("sequence", 0), header.get("edition", 0)
+    return Accepted(name, about, fields, rows, page(fields, rows, **header), sequence, edition)
 
 
 WORKED = [field("n", "int32"), nullable("s", "utf8")]

@@ -2,15 +2,19 @@
 
 from page_writer import page
 from vectors_page import *
+from vectors_page_moved import moved_refused, patched
 from writer import *  # the vocabulary of this page
 
 
-def patched(data: bytes, at: int, new: bytes) -> bytes:
-    return data[:at] + new + data[at + len(new) :]
-
-
 def rejected_pages() -> dict[str, bytes]:
-    groups = (headers_refused, extents_refused, values_refused, tails_refused, zeros_refused)
+    groups = (
+        headers_refused,
+        extents_refused,
+        values_refused,
+        tails_refused,
+        zeros_refused,
+        moved_refused,
+    )
     vectors = [
         (name, u32(len(schema(*words))) + schema(*words) + data)
         for group in groups
@@ -36,9 +40,9 @@ def headers_refused():
         ("magic-zeros", 0, bytes(4)),
         ("version-1", 4, u16(1)),
         ("version-256", 4, u16(256)),
-        ("flags-bit-2", 6, u16(4)),
+        ("flags-bit-3", 6, u16(8)),
         ("flags-bit-15", 6, u16(1 << 15)),
-        ("reserved-32", 32, b"\1"),
+        ("reserved-36", 36, b"\1"),
         ("reserved-63", 63, b"\x80"),
         ("objects-0", 16, u32(0)),
         ("objects-in-large", 6, u16(2)),
