@@ -361,6 +361,8 @@ impl OpenPage {
             objects_end: self.objects_end as u32,
             checksum: None,
             large: self.large,
+            moved: false,
+            edition: 0,
         };
         if checksum == Checksum::Crc32c {
             // The checksum covers its flag.

@@ -34,7 +34,7 @@ kinds! {
     Flags = "flags",
     /// A reserved byte of the header that is not zero.
     Reserved = "reserved",
-    /// No objects, several in a large page, or objects that end elsewhere than the header says.
+    /// No objects, several in a large page, or other objects than the header says.
     Objects = "objects",
     /// A size that no page has, or another size than the header says.
     Size = "size",
@@ -81,6 +81,12 @@ impl Error {
     #[cold]
     pub(crate) fn in_object(self, object: usize) -> Self {
         Self { kind: self.kind, what: format!("object {object}: {}", self.what) }
+    }
+
+    /// The error with the position of the extent that it is about.
+    #[cold]
+    pub(crate) fn in_extent(self, at: usize) -> Self {
+        Self { kind: self.kind, what: format!("the extent at {at}: {}", self.what) }
     }
 
     /// The error with the name of the column that it is about.

@@ -9,6 +9,8 @@ use crate::error::{Error, ErrorKind, Result, refuse};
 
 /// Records and extents are smaller than this (page.md sections 2 and 3).
 pub(crate) const EXTENT_BYTES_END: usize = 1 << 31;
+/// The bit of `extent_bytes` that marks a dead extent (page.md section 11).
+pub(crate) const DEAD: u32 = 1 << 31;
 /// The bytes of an extent before its validity bits (page.md section 3).
 pub(crate) const EXTENT_HEADER_BYTES: usize = 4;
 /// The bytes of a string's place (page.md section 4).

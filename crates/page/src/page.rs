@@ -30,8 +30,10 @@ const MAGIC: [u8; 4] = *b"DRYP";
 const VERSION: u16 = 0;
 const FLAG_CHECKSUM: u16 = 1;
 const FLAG_LARGE: u16 = 2;
+const FLAG_MOVED: u16 = 4;
 const CHECKSUM_AT: Range<usize> = 28..32;
-const RESERVED_AT: Range<usize> = 32..HEADER_BYTES;
+const EDITION_AT: Range<usize> = 32..36;
+const RESERVED_AT: Range<usize> = 36..HEADER_BYTES;
 
 /// The header of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,12 +44,17 @@ pub struct Header {
     pub objects: u32,
     /// The size of the page in bytes.
     pub page_bytes: u32,
-    /// Where the last object ends.
+    /// Where the last object ends, or the last dead extent.
     pub objects_end: u32,
     /// CRC-32C of the page, if it has one.
     pub checksum: Option<u32>,
     /// Whether the page is a large one, for a single object that does not fit the standard size.
     pub large: bool,
+    /// Whether objects may lie in another order than that of their slots, with dead extents between
+    /// them (page.md section 11).
+    pub moved: bool,
+    /// How often the page was changed in place since it was built.
+    pub edition: u32,
 }
 
 impl Header {
@@ -65,7 +72,7 @@ impl Header {
             refuse!(Version, "layout version {version}, this reader knows {VERSION}");
         }
         let flags = u16::from_le_bytes([flags_0, flags_1]);
-        if flags & !(FLAG_CHECKSUM | FLAG_LARGE) != 0 {
+        if flags & !(FLAG_CHECKSUM | FLAG_LARGE | FLAG_MOVED) != 0 {
             refuse!(Flags, "unknown flags {flags:#06x}");
         }
         let u32_at = |at: usize| u32_at(bytes, at);
@@ -76,12 +83,15 @@ impl Header {
             objects_end: u32_at(24),
             checksum: (flags & FLAG_CHECKSUM != 0).then(|| u32_at(CHECKSUM_AT.start)),
             large: flags & FLAG_LARGE != 0,
+            moved: flags & FLAG_MOVED != 0,
+            edition: u32_at(EDITION_AT.start),
         };
-        if header.objects == 0 || header.large && header.objects != 1 {
+        if header.objects == 0 || header.large && (header.objects != 1 || header.moved) {
             refuse!(
                 Objects,
-                "a {}page of {} objects",
+                "a {}{}page of {} objects",
                 if header.large { "large " } else { "" },
+                if header.moved { "moved " } else { "" },
                 header.objects
             );
         }
@@ -123,7 +133,8 @@ impl Header {
     pub fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         let flags = if self.checksum.is_some() { FLAG_CHECKSUM } else { 0 }
-            | if self.large { FLAG_LARGE } else { 0 };
+            | if self.large { FLAG_LARGE } else { 0 }
+            | if self.moved { FLAG_MOVED } else { 0 };
         bytes[..4].copy_from_slice(&MAGIC);
         bytes[4..6].copy_from_slice(&VERSION.to_le_bytes());
         bytes[6..8].copy_from_slice(&flags.to_le_bytes());
@@ -132,6 +143,7 @@ impl Header {
         bytes[20..24].copy_from_slice(&self.page_bytes.to_le_bytes());
         bytes[24..28].copy_from_slice(&self.objects_end.to_le_bytes());
         bytes[CHECKSUM_AT].copy_from_slice(&self.checksum.unwrap_or(0).to_le_bytes());
+        bytes[EDITION_AT].copy_from_slice(&self.edition.to_le_bytes());
         bytes
     }
 
@@ -187,7 +199,7 @@ impl VerifiedPage {
         self.header.objects as usize
     }
 
-    /// Object `i`, if there is one.
+    /// The object of slot `i`, if there is one.
     #[inline]
     pub fn object(&self, i: usize) -> Option<Object<'_>> {
         if i >= self.len() {
@@ -199,7 +211,7 @@ impl VerifiedPage {
         Some(Object::new(&self.layout, extent))
     }
 
-    /// All objects, in order.
+    /// All objects, in the order of their slots.
     pub fn objects(&self) -> impl ExactSizeIterator<Item = Object<'_>> + Clone {
         (0..self.len()).map(|i| self.object(i).unwrap_or(Object::new(&self.layout, &[])))
     }

@@ -3,7 +3,7 @@
 
 use crate::error::{Error, ErrorKind, Result, refuse};
 use crate::layout::{
-    ALIGNMENT, EXTENT_BYTES_END, INLINE_BYTES_MAX, Items, Layout, Record, TailKind,
+    ALIGNMENT, DEAD, EXTENT_BYTES_END, INLINE_BYTES_MAX, Items, Layout, Record, TailKind,
 };
 use crate::page::{HEADER_BYTES, Header, SLOT_BYTES};
 use crate::word::{bit_at, bits_at, is_ascii, is_zero, load, u32_at};
@@ -44,6 +44,18 @@ pub(crate) fn page(layout: &Layout, page: &[u8]) -> Result<Header> {
     let slots_at = page.len() - SLOT_BYTES * objects;
     let end = header.objects_end as usize;
     let slots = page.get(slots_at..).unwrap_or_default().as_chunks::<SLOT_BYTES>().0;
+    let extents = page.get(..end).unwrap_or_default();
+    match header.moved {
+        false => in_order(&layout.record, extents, slots)?,
+        true => moved(&layout.record, extents, slots)?,
+    }
+    check_zero(page, end, slots_at)?;
+    Ok(header)
+}
+
+/// Checks objects that lie in the order of their slots, up to the end of `extents`.
+#[inline(always)]
+fn in_order(record: &Record, extents: &[u8], slots: &[[u8; SLOT_BYTES]]) -> Result<()> {
     let mut at = HEADER_BYTES;
     for (i, slot) in slots.iter().rev().enumerate() {
         let slot = u32::from_le_bytes(*slot) as usize;
@@ -53,14 +65,64 @@ pub(crate) fn page(layout: &Layout, page: &[u8]) -> Result<Header> {
                 format!("slot {i} is {slot}, its object is at {at}"),
             ));
         }
-        at += object(&layout.record, page.get(at..end).unwrap_or_default())
+        at += object(record, extents.get(at..).unwrap_or_default())
             .map_err(|error| error.in_object(i))?;
     }
-    if at != end {
-        refuse!(Objects, "the objects end at {at}, the header says {end}");
+    if at != extents.len() {
+        refuse!(Objects, "the objects end at {at}, the header says {}", extents.len());
     }
-    check_zero(page, end, slots_at)?;
-    Ok(header)
+    Ok(())
+}
+
+/// Checks live and dead extents in any order, and that each live one has one slot (page.md section
+/// 11).
+#[inline(never)]
+fn moved(record: &Record, extents: &[u8], slots: &[[u8; SLOT_BYTES]]) -> Result<()> {
+    // Where a live extent without a slot begins: a bit for each multiple of 8, and so a 64th of the
+    // page's size.
+    let mut starts = vec![0_u64; extents.len() / ALIGNMENT / 64 + 1];
+    let (mut at, mut live) = (HEADER_BYTES, 0);
+    while at < extents.len() {
+        let rest = extents.get(at..).unwrap_or_default();
+        let in_place = |error: Error| error.in_extent(at);
+        let bytes = match dead(rest).map_err(in_place)? {
+            Some(bytes) => bytes,
+            None => {
+                let bytes = object(record, rest).map_err(in_place)?;
+                // Extents begin at multiples of 8.
+                starts[at / ALIGNMENT / 64] |= 1 << (at / ALIGNMENT % 64);
+                live += 1;
+                bytes
+            }
+        };
+        at += bytes;
+    }
+    if live != slots.len() {
+        refuse!(Objects, "{live} live extents for {} slots", slots.len());
+    }
+    for (i, slot) in slots.iter().rev().enumerate() {
+        let at = u32::from_le_bytes(*slot) as usize;
+        let bit = 1 << (at / ALIGNMENT % 64);
+        match starts.get_mut(at / ALIGNMENT / 64) {
+            Some(word) if *word & bit != 0 && at.is_multiple_of(ALIGNMENT) => *word ^= bit,
+            _ => refuse!(Slot, "slot {i} is {at}, where no object begins, or that of another slot"),
+        }
+    }
+    Ok(())
+}
+
+/// The size of the dead extent at the start of `rest`, if it is one.
+fn dead(rest: &[u8]) -> Result<Option<usize>> {
+    let marked = u32_at(rest, 0);
+    if marked & DEAD == 0 {
+        return Ok(None);
+    }
+    let bytes = (marked ^ DEAD) as usize;
+    if bytes == 0 || !bytes.is_multiple_of(ALIGNMENT) || bytes > rest.len() {
+        refuse!(Extent, "a dead extent of {bytes} bytes, of {} left", rest.len());
+    }
+    check_zero(rest, 4, bytes)?;
+    Ok(Some(bytes))
 }
 
 /// Checks the object at the start of `rest`, and returns the size of its extent.

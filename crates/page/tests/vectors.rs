@@ -50,12 +50,15 @@ fn accepted() {
             decode(&path).unwrap_or_else(|(refusal, what)| panic!("{name}: {refusal} ({what})"));
         let fields = &layout.schema().fields;
         let rows = page.objects().map(|object| row(object, fields));
-        let found = json!({
+        let mut found = json!({
             "about": expected["about"],
             "schema": fields.iter().map(field).collect::<Vec<_>>(),
             "sequence": page.header().sequence,
             "rows": rows.collect::<Vec<_>>(),
         });
+        if page.header().edition != 0 {
+            found["edition"] = page.header().edition.into();
+        }
         assert_eq!(found, expected, "{name}");
 
         let mut columns = ColumnsBuilder::new(layout.clone(), 1 << 20);
@@ -67,13 +70,19 @@ fn accepted() {
             assert_eq!(values(column, &field.data_type), expected, "{name}, column {i}");
         }
 
-        // This crate's writer makes the same page of the values, apart from its number and flags.
+        // This crate's writer makes the same page of the values, apart from the header and
+        // the order of its extents.
         let page_bytes = if page.header().large { 4 << 10 } else { page.bytes().len() };
         let mut builder = PageBuilder::new(layout, page_bytes, Checksum::None).unwrap();
         builder.append(&batch).unwrap();
         let again = builder.finish();
         assert_eq!(again.len(), 1, "{name}");
-        assert_eq!(again[0].bytes()[64..], page.bytes()[64..], "{name}");
+        if page.header().moved {
+            let pairs = again[0].objects().zip(page.objects());
+            assert!(pairs.clone().all(|(again, object)| again.bytes() == object.bytes()), "{name}");
+        } else {
+            assert_eq!(again[0].bytes()[64..], page.bytes()[64..], "{name}");
+        }
     }
 }
 
