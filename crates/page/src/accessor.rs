@@ -40,17 +40,13 @@ use std::any::type_name;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use dray_format::{Field, Type, crc32c};
+use dray_format::Type;
 
 use crate::error::{Result, refuse};
-use crate::layout::{
-    INLINE_BYTES_MAX, Kind, LIST_BYTES, Layout, Place, Record, STRING_BYTES, bitmap_bytes,
-};
+use crate::layout::{INLINE_BYTES_MAX, Kind, LIST_BYTES, Layout, STRING_BYTES, bitmap_bytes};
 use crate::object::Object;
+use crate::path::Found;
 use crate::word::{bit_at, u32_at};
-
-/// The name of the items of a list in a path.
-const ITEMS: &str = "[]";
 
 impl Layout {
     /// An accessor of the field with this path: the names of the structs around it, then its own.
@@ -87,15 +83,6 @@ impl Layout {
             nullable: items.nullable,
         };
         Ok(ListAccessor { position: found.position(), layout })
-    }
-
-    fn find(&self, path: &[&str]) -> Result<Found<'_>> {
-        let fields = named(&self.schema().fields, &self.record.fields);
-        let mut scope = Scope { record: &self.record, record_id: self.id, bit: None, fields };
-        for end in 1..path.len() {
-            scope = scope.field(&path[..end])?.inside();
-        }
-        scope.field(path)
     }
 }
 
@@ -156,7 +143,13 @@ pub struct Item<'a> {
     record_id: u32,
 }
 
-impl Item<'_> {
+impl<'a> Item<'a> {
+    /// The record at `at` in an object. It may be longer than it needs to be.
+    #[inline(always)]
+    pub(crate) fn new(extent: &'a [u8], at: usize, record_id: u32) -> Self {
+        Self { extent, record: extent.get(at..).unwrap_or_default(), record_id }
+    }
+
     /// Whether it is a missing item. All of its fields are missing too.
     #[inline]
     pub fn is_missing(&self) -> bool {
@@ -377,118 +370,16 @@ impl Access for () {
     }
 }
 
-/// Fields side by side: those of a schema, a struct or a map's items, or the items of a list.
-struct Scope<'l> {
-    record: &'l Record,
-    record_id: u32,
-    /// The validity bit of the nearest struct around the fields.
-    bit: Option<usize>,
-    fields: Named<'l>,
-}
-
-/// Names, types and places.
-type Named<'l> = Vec<(&'l str, &'l Type, &'l Place)>;
-
-fn named<'l>(fields: impl IntoIterator<Item = &'l Field>, places: &'l [Place]) -> Named<'l> {
-    fields
-        .into_iter()
-        .zip(places)
-        .map(|(field, place)| (field.name.as_str(), &field.data_type, place))
-        .collect()
-}
-
-impl<'l> Scope<'l> {
-    /// The field that this path ends with.
-    fn field(self, path: &[&str]) -> Result<Found<'l>> {
-        let Self { record, record_id, bit, fields } = self;
-        let found: Named<'l> =
-            fields.into_iter().filter(|(name, ..)| path.last() == Some(name)).collect();
-        let [(_, mut data_type, place)] = *found else {
-            refuse!(
-                Unsupported,
-                "there are {} fields {:?}, expected one",
-                found.len(),
-                path.join(".")
-            );
-        };
-        while let Type::Dictionary { value, .. } = data_type {
-            data_type = value;
-        }
-        let bit = if place.nullable { Some(place.bits.start) } else { bit };
-        Ok(Found { record, record_id, bit, data_type, place })
-    }
-}
-
-/// A field that was looked up.
-struct Found<'l> {
-    record: &'l Record,
-    record_id: u32,
-    /// Its validity bit or, if it has none, that of the nearest struct around it.
-    bit: Option<usize>,
-    data_type: &'l Type,
-    place: &'l Place,
-}
-
-impl<'l> Found<'l> {
-    /// The fields within it.
-    fn inside(self) -> Scope<'l> {
-        let items_id = self.items_id();
-        let of_items = |record, fields| Scope { record, record_id: items_id, bit: None, fields };
-        match (self.data_type, &self.place.kind) {
-            (
-                Type::List(item) | Type::FixedList { item, .. },
-                Kind::List(items) | Kind::FixedList { items, .. },
-            ) => {
-                let place = items.record.fields.iter();
-                of_items(
-                    &items.record,
-                    place.map(|place| (ITEMS, &item.data_type, place)).collect(),
-                )
-            }
-            (Type::Map { key, value, .. }, Kind::List(items)) => {
-                let pair = match &*items.record.fields {
-                    [Place { kind: Kind::Struct(pair), .. }] => pair.as_slice(),
-                    _ => &[],
-                };
-                of_items(&items.record, named([&**key, &**value], pair))
-            }
-            (Type::Struct(fields), Kind::Struct(places)) => {
-                let Self { record, record_id, bit, .. } = self;
-                Scope { record, record_id, bit, fields: named(fields, places) }
-            }
-            _ => Scope {
-                record: self.record,
-                record_id: self.record_id,
-                bit: None,
-                fields: Vec::new(),
-            },
-        }
-    }
-
+impl Found<'_> {
     fn position(&self) -> FieldPosition {
         // Records have fewer than 2^31 bytes.
         let at = self.place.at as u32;
-        match self.bit {
+        match self.bits.last() {
             None => FieldPosition { record_id: self.record_id, at, bit_at: 0, bit: 0 },
             Some(bit) => {
                 let bit_at = (self.record.bits_at + bit / 8) as u32;
                 FieldPosition { record_id: !self.record_id, at, bit_at, bit: 1 << (bit % 8) }
             }
         }
-    }
-
-    /// The id that tells the records of its items from others.
-    fn items_id(&self) -> u32 {
-        crc32c(self.record_id, &self.place.at.to_le_bytes())
-    }
-
-    fn described(&self, path: &[&str]) -> String {
-        let data_type = match self.data_type {
-            Type::Struct(_) => "struct".into(),
-            Type::List(_) | Type::FixedList { .. } => "list".into(),
-            Type::Map { .. } => "map".into(),
-            other => format!("{other:?}"),
-        };
-        format!("field {:?} is of type {data_type}", path.join("."))
     }
 }

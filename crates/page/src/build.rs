@@ -6,6 +6,7 @@
 
 mod check;
 mod measure;
+mod object;
 mod scatter;
 
 use std::collections::VecDeque;
@@ -22,6 +23,8 @@ use crate::page::{
     HEADER_BYTES, Header, LARGE_BYTES_END, PAGE_BYTES_MAX, PAGE_BYTES_MIN, SLOT_BYTES, VerifiedPage,
 };
 use crate::pool::{PagePool, PooledPage, zeros};
+
+pub use object::ObjectBuilder;
 
 /// The rows of a block.
 const BLOCK_ROWS: usize = 128;

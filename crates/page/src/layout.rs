@@ -86,6 +86,8 @@ pub(crate) struct Checks {
     pub gaps: Vec<Range<usize>>,
     pub booleans: Vec<usize>,
     pub tails: Vec<Tail>,
+    /// Whether there are fixed-size lists that have items whenever they are present.
+    pub sized: bool,
 }
 
 /// What must be zero if a validity bit is.
@@ -325,6 +327,7 @@ impl Checks {
                 }
                 Kind::FixedList { size, items } => {
                     tail(TailKind::FixedList { size: *size, items: items.clone(), bit });
+                    self.sized |= *size > 0;
                     LIST_BYTES
                 }
             };

@@ -42,20 +42,25 @@
 mod accessor;
 mod build;
 mod columns;
+mod edit;
 mod error;
 mod layout;
+mod mutator;
 mod object;
 mod page;
+mod path;
 mod pool;
 mod positions;
 mod verify;
 mod word;
 
 pub use accessor::{Access, Accessor, Item, Items, ListAccessor};
-pub use build::{Measured, PageBuilder};
+pub use build::{Measured, ObjectBuilder, PageBuilder};
 pub use columns::ColumnsBuilder;
+pub use edit::{ItemMut, PageEditor};
 pub use error::{Error, ErrorKind, Result};
 pub use layout::Layout;
+pub use mutator::{Change, ListMutator, Mutator};
 pub use object::{Fields, List, Object, Value};
 pub use page::{HEADER_BYTES, Header, PAGE_BYTES, PAGE_BYTES_MAX, PAGE_BYTES_MIN, VerifiedPage};
 pub use pool::PagePool;

@@ -172,6 +172,11 @@ impl VerifiedPage {
         Ok(Self { layout: layout.clone(), header, bytes })
     }
 
+    /// What it consists of.
+    pub(crate) fn into_parts(self) -> (Arc<Layout>, Header, Bytes) {
+        (self.layout, self.header, self.bytes)
+    }
+
     /// A page that was built of objects of this layout.
     pub(crate) fn made(layout: Arc<Layout>, header: Header, bytes: Bytes) -> Self {
         debug_assert_eq!(bytes.len(), header.page_bytes as usize);

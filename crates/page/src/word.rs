@@ -1,4 +1,6 @@
-//! Little-endian words from bytes.
+//! Little-endian words from bytes, and the places of strings and lists.
+
+use crate::layout::{INLINE_BYTES_MAX, LIST_BYTES, STRING_BYTES};
 
 /// `N` bytes from `at` on. They are always within `bytes`; the zeros that are returned otherwise
 /// only rule out a panic.
@@ -47,4 +49,29 @@ pub(crate) fn is_ascii(bytes: &[u8]) -> bool {
         None => rest.iter().fold(0, |any, byte| any | u64::from(*byte)),
     };
     (any | rest) & HIGH == 0
+}
+
+/// The place of a string (page.md section 4). Its tail, if it has one, is at `tail_at`.
+#[inline(always)]
+pub(crate) fn string_place(value: &[u8], tail_at: usize) -> [u8; STRING_BYTES] {
+    let mut place = [0; STRING_BYTES];
+    // Strings and extents have fewer than 2^31 bytes.
+    place[..4].copy_from_slice(&(value.len() as u32).to_le_bytes());
+    if value.len() <= INLINE_BYTES_MAX {
+        place[4..4 + value.len()].copy_from_slice(value);
+    } else {
+        place[4..8].copy_from_slice(&value[..4]);
+        place[12..].copy_from_slice(&(tail_at as u32).to_le_bytes());
+    }
+    place
+}
+
+/// The place of a list of at least one item (page.md section 5).
+#[inline(always)]
+pub(crate) fn list_place(items_at: usize, count: usize) -> [u8; LIST_BYTES] {
+    let mut place = [0; LIST_BYTES];
+    // Both are below 2^31.
+    place[..4].copy_from_slice(&(items_at as u32).to_le_bytes());
+    place[4..].copy_from_slice(&(count as u32).to_le_bytes());
+    place
 }
