@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 from . import _dray
@@ -16,6 +17,7 @@ def read_partition(
     descriptor: bytes,
     uri: str | None = None,
     *,
+    ca: str | os.PathLike[str] | None = None,
     timeout: float = 10.0,
     read_timeout: float | None = None,
     row_bytes_max: int | None = None,
@@ -39,7 +41,7 @@ def read_partition(
         How to connect to the plan's server, as the same user. By default the part says it;
         PostgreSQL's password comes from this process's environment (``PGPASSWORD``, the password
         file). A Dray server gets the part's pass, unless the uri has a token.
-    timeout, read_timeout
+    ca, timeout, read_timeout
         As for :func:`connect`.
     row_bytes_max, batch_rows, batch_bytes, compression, strings, extension, progress
         As for :meth:`Connection.query`.
@@ -69,7 +71,7 @@ def read_partition(
     """
     descriptor = bytes(descriptor)
     connect_to = _dray.part_uri(descriptor, uri)
-    connection = connect(connect_to, timeout=timeout, read_timeout=read_timeout)
+    connection = connect(connect_to, ca=ca, timeout=timeout, read_timeout=read_timeout)
     try:
         native = _dray.read_partition(
             connection._native,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import data
 import pytest
+import trustme
 
 # Explain failed assertions of these modules as in tests.
 pytest.register_assert_rewrite("postgres_client", "postgres_types", "write_target")
@@ -68,6 +69,21 @@ def server(files: Path) -> Iterator[Server]:
     yield server
     server.stop()
     shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A key and its certificates for localhost, their authority, and one that nobody asked."""
+    folder = tmp_path_factory.mktemp("certificates")
+    paths = {name: folder / f"{name}.pem" for name in ("authority", "chain", "key", "stranger")}
+    authority = trustme.CA()
+    certificate = authority.issue_cert("localhost")
+    authority.cert_pem.write_to_path(str(paths["authority"]))
+    trustme.CA().cert_pem.write_to_path(str(paths["stranger"]))
+    certificate.private_key_pem.write_to_path(str(paths["key"]))
+    for part in certificate.cert_chain_pems:
+        part.write_to_path(str(paths["chain"]), append=True)
+    return paths
 
 
 @pytest.fixture(params=["unix", "tcp"])

@@ -346,3 +346,20 @@ def test_a_server_without_a_token(data: Path, tmp_path: Path) -> None:
             assert plan.verify([read(part)[1] for part in plan]).rows == ROWS // 2
     finally:
         server.stop()
+
+
+def test_parts_over_tls(data: Path, tmp_path: Path, certificates: dict[str, Path]) -> None:
+    keys = ("--tls-cert", str(certificates["chain"]), "--tls-key", str(certificates["key"]))
+    server = serve(data, tmp_path, *keys)
+    try:
+        uri, ca = server.tcp.replace("127.0.0.1", "localhost"), certificates["authority"]
+        with dray.connect(uri, token=TOKEN, ca=ca) as connection:
+            plan = connection.partitions("SELECT * FROM groups", at_most=3)
+            read_all = [read(part, ca=ca) for part in plan.partitions]
+            assert by_id([table for table, _ in read_all]) == rows()
+            assert plan.verify([receipt for _, receipt in read_all]).rows == ROWS
+            for wrong in ({}, {"ca": certificates["stranger"]}):
+                with pytest.raises(dray.AuthenticationError, match="certificate"):
+                    dray.read_partition(plan.partitions[0], **wrong)
+    finally:
+        server.stop()

@@ -18,7 +18,6 @@ from pathlib import Path
 import data
 import pyarrow as pa
 import pytest
-import trustme
 from server import Server
 
 import dray
@@ -58,27 +57,21 @@ def test_statements_that_fail(uri: str, sql: str, kind: type[dray.Error], sqlsta
         assert connection.query("SELECT 1").arrow().num_rows == 1
 
 
-def test_tls(tmp_path: Path) -> None:
-    authority = trustme.CA()
-    certificate = authority.issue_cert("localhost")
-    paths = {name: tmp_path / f"{name}.pem" for name in ("authority", "chain", "key", "stranger")}
-    authority.cert_pem.write_to_path(str(paths["authority"]))
-    trustme.CA().cert_pem.write_to_path(str(paths["stranger"]))
-    certificate.private_key_pem.write_to_path(str(paths["key"]))
-    for part in certificate.cert_chain_pems:
-        part.write_to_path(str(paths["chain"]), append=True)
+def test_tls(certificates: dict[str, Path]) -> None:
     folder = Path(tempfile.mkdtemp(prefix="dray"))
-    server = Server(folder, "--tls-cert", str(paths["chain"]), "--tls-key", str(paths["key"]))
+    server = Server(
+        folder, "--tls-cert", str(certificates["chain"]), "--tls-key", str(certificates["key"])
+    )
     try:
         uri = server.tcp.replace("127.0.0.1", "localhost")
         assert uri.startswith("drays://")
-        with dray.connect(uri, ca=str(paths["authority"])) as connection:
+        with dray.connect(uri, ca=str(certificates["authority"])) as connection:
             assert connection.query("SELECT 1 AS one").arrow().to_pydict() == {"one": [1]}
-        for wrong in ({}, {"ca": str(paths["stranger"])}):
+        for wrong in ({}, {"ca": str(certificates["stranger"])}):
             with pytest.raises(dray.AuthenticationError, match="certificate"):
                 dray.connect(uri, **wrong)
         with pytest.raises(dray.AuthenticationError):
-            dray.connect(server.tcp, ca=str(paths["authority"]))
+            dray.connect(server.tcp, ca=str(certificates["authority"]))
     finally:
         server.stop()
         shutil.rmtree(folder)

@@ -17,7 +17,6 @@ from pathlib import Path
 
 import postgres_client
 import pytest
-import trustme
 from postgres_server import VERSIONS, EXTENSION_CHOICES, PostgresServer, server_user
 from client_process import Client, python
 from proxy import Proxy
@@ -63,19 +62,6 @@ def children(pid: int) -> list[int]:
         for task in Path(f"/proc/{pid}/task").iterdir()
         for word in (task / "children").read_text().split()
     ]
-
-
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    folder = tmp_path_factory.mktemp("certificates")
-    authority = trustme.CA()
-    certificate = authority.issue_cert("localhost")
-    paths = {name: folder / f"{name}.pem" for name in ("authority", "chain", "key")}
-    authority.cert_pem.write_to_path(str(paths["authority"]))
-    certificate.private_key_pem.write_to_path(str(paths["key"]))
-    for part in certificate.cert_chain_pems:
-        part.write_to_path(str(paths["chain"]), append=True)
-    return paths
 
 
 @pytest.fixture(scope="module")
