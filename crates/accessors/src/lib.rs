@@ -13,6 +13,7 @@
 //! schema has another one, so its positions are always those of the file.
 
 mod model;
+pub mod rust;
 
 pub use model::{Class, ClassKind, Field, FieldKind, Items, Model};
 

@@ -24,9 +24,9 @@ pub use item::ItemMut;
 
 /// Changes the objects of a page, and keeps the page verified.
 ///
-/// Numbers, booleans and strings whose tail keeps its size are overwritten where they lie. Any other
-/// change writes the object anew on the same page and repoints its slot. Dead extents are removed
-/// when they are a quarter of all, or when room is needed.
+/// Numbers, booleans and strings whose tail keeps its size are overwritten where they lie. Any
+/// other change writes the object anew on the same page and repoints its slot. Dead extents are
+/// removed when they are a quarter of all, or when room is needed.
 ///
 /// ```
 /// # use dray_format::{Checksum, Field, Schema, Type};

@@ -26,6 +26,8 @@ pub(crate) const ALIGNMENT: usize = 8;
 #[derive(Debug, Clone)]
 pub struct Layout {
     schema: Schema,
+    /// The schema's bytes.
+    encoded: Vec<u8>,
     /// A checksum of the schema, which tells its objects from those of others.
     pub(crate) id: u32,
     pub(crate) record: Record,
@@ -133,7 +135,33 @@ impl Layout {
         let mut plan = Plan::default();
         let fields = schema.fields.iter().map(|field| plan.field(field)).collect::<Result<_>>()?;
         let record = plan.record(fields, EXTENT_HEADER_BYTES)?;
-        Ok(Arc::new(Self { schema, id: crc32c(0, &bytes), record }))
+        Ok(Arc::new(Self { schema, id: crc32c(0, &bytes), encoded: bytes, record }))
+    }
+
+    /// The layout of a schema's objects, given the schema's bytes.
+    ///
+    /// # Errors
+    /// Those of [`new`](Self::new).
+    pub fn decode(schema: &[u8]) -> Result<Arc<Self>> {
+        let schema = Schema::decode(schema)
+            .map_err(|error| Error::new(ErrorKind::Schema, error.to_string()))?;
+        Self::new(schema)
+    }
+
+    /// Checks that the schema has these bytes, for code that was made for them.
+    ///
+    /// # Errors
+    /// When it has others.
+    #[inline]
+    pub fn check_schema(&self, expected: &[u8]) -> Result<()> {
+        if self.encoded != expected {
+            refuse!(
+                Schema,
+                "objects of another schema than this code was generated for; generate it anew with \
+                 `dray accessors`"
+            );
+        }
+        Ok(())
     }
 
     /// The schema of the objects.

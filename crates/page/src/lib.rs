@@ -44,6 +44,7 @@ mod build;
 mod columns;
 mod edit;
 mod error;
+pub mod generated;
 mod layout;
 mod mutator;
 mod object;

@@ -76,6 +76,24 @@ impl PageFile {
         })
     }
 
+    /// Maps a file for a program that was made for one schema, such as generated code.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open), and when its schema has another digest.
+    pub fn open_for(path: impl AsRef<Path>, schema_digest: &[u8; 32]) -> Result<Self> {
+        let path = path.as_ref();
+        let file = Self::open(path)?;
+        if file.schema_digest != *schema_digest {
+            refuse!(
+                Usage,
+                "can't read {}: its objects have another schema than this program was made for; \
+                 generate the program's accessors anew with `dray accessors`",
+                path.display()
+            );
+        }
+        Ok(file)
+    }
+
     /// Reads a file from memory.
     ///
     /// # Errors
@@ -257,6 +275,24 @@ impl PageFile {
             }
         }
         Ok(found)
+    }
+
+    /// As [`find`](Self::find), for a program that was made for one key: the paths of its fields.
+    ///
+    /// # Errors
+    /// Those of [`find`](Self::find), and when the file has an index of another key.
+    pub fn find_by(&self, paths: &[&[&str]], key: &[KeyValue]) -> Result<Vec<u64>> {
+        let own = self.key();
+        if !own.iter().map(|(path, _)| *path).eq(paths) {
+            let paths = own.iter().map(|(path, _)| path.join("."));
+            refuse!(
+                Usage,
+                "the file has an index of the key {:?}, and not of the one sought; write it with \
+                 that key",
+                paths.collect::<Vec<_>>().join(", ")
+            );
+        }
+        self.find(key)
     }
 
     /// The key index. The first call checks it.

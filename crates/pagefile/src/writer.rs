@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use dray_format::{Batch, Checksum, Schema, crc32c};
-use dray_page::{Layout, Object, PAGE_BYTES, PageBuilder, VerifiedPage};
+use dray_page::{Layout, Object, ObjectBuilder, PAGE_BYTES, PageBuilder, VerifiedPage};
 
 use crate::error::{Error, ErrorKind, Result, refuse};
 use crate::footer::Footer;
@@ -85,6 +85,18 @@ impl<W: Write> PageFileWriter<W> {
     /// Those of [`write`](Self::write).
     pub fn copy(&mut self, object: Object<'_>) -> Result<()> {
         self.builder.copy(object)?;
+        self.write_full_pages()
+    }
+
+    /// Writes an object that `build` writes field by field.
+    ///
+    /// # Errors
+    /// Those of [`PageBuilder::build`], and when `out` fails. Nothing is written if `build` fails.
+    pub fn build(
+        &mut self,
+        build: impl FnOnce(&mut ObjectBuilder<'_>) -> dray_page::Result<()>,
+    ) -> Result<()> {
+        self.builder.build(build)?;
         self.write_full_pages()
     }
 

@@ -292,6 +292,24 @@ impl ObjectBuilder<'_> {
         })
     }
 
+    /// Writes a list of values that may be missing.
+    ///
+    /// # Errors
+    /// Those of [`list`](Self::list).
+    pub fn optional_values<'v, T: Change + ?Sized>(
+        &mut self,
+        list: &ListMutator,
+        item: &Mutator<T>,
+        values: impl IntoIterator<Item = Option<T::New<'v>>, IntoIter: ExactSizeIterator>,
+    ) -> Result<()> {
+        let mut values = values.into_iter();
+        self.list(list, values.len(), |record, _| match values.next() {
+            Some(Some(value)) => record.set(item, value),
+            Some(None) => Ok(()),
+            None => refuse!(Unsupported, "there are fewer values than their iterator said"),
+        })
+    }
+
     /// Writes the place of a list, and returns where its bitmap and its records are.
     fn begin_items(&mut self, list: &ListMutator, count: usize) -> Result<Option<(usize, usize)>> {
         let field = &list.position;

@@ -66,6 +66,52 @@ impl<'e> ItemMut<'e> {
         field.get(Item::from(self))
     }
 
+    /// The same object or item, for a while.
+    #[inline]
+    pub fn reborrow(&mut self) -> ItemMut<'_> {
+        let Self { slot, record_id, at, in_bitmap, sized, .. } = *self;
+        ItemMut { editor: self.editor, slot, record_id, at, in_bitmap, sized }
+    }
+
+    /// Changes item `i` of a list of values.
+    ///
+    /// # Errors
+    /// Those of [`set`](Self::set), and when there is no such item.
+    pub fn set_item<T: Change + ?Sized>(
+        &mut self,
+        list: &ListMutator,
+        i: usize,
+        field: &Mutator<T>,
+        value: T::New<'_>,
+    ) -> Result<()> {
+        self.existing_item(list, i)?.set(field, value)
+    }
+
+    /// Makes item `i` of a list of values missing.
+    ///
+    /// # Errors
+    /// Those of [`clear`](Self::clear), and when there is no such item.
+    pub fn clear_item<T: Change + ?Sized>(
+        &mut self,
+        list: &ListMutator,
+        i: usize,
+        field: &Mutator<T>,
+    ) -> Result<()> {
+        self.existing_item(list, i)?.clear(field)
+    }
+
+    fn existing_item(&mut self, list: &ListMutator, i: usize) -> Result<ItemMut<'_>> {
+        self.check(&list.position)?;
+        let count = self.count(list);
+        match self.item(list, i) {
+            Some(item) => Ok(item),
+            None => {
+                let path = &list.position.more.path;
+                refuse!(Items, "there is no item {i} of list {path:?}, it has {count}")
+            }
+        }
+    }
+
     /// The number of a list's items; 0 if it is missing, or not in this object or item.
     #[inline]
     pub fn count(&self, list: &ListMutator) -> usize {
@@ -121,6 +167,13 @@ impl<'e> ItemMut<'e> {
             return self.present(field);
         }
         self.rewrite(field, NewValue::Items { place_at, range, count }, |_| ())
+    }
+
+    /// The object, and the bytes from the start of the record on.
+    #[inline]
+    pub(crate) fn extent_and_record(&self) -> (&[u8], &[u8]) {
+        let extent = self.editor.extent(self.slot);
+        (extent, extent.get(self.at..).unwrap_or_default())
     }
 
     /// A word of its record.
