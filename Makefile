@@ -29,16 +29,17 @@ ALL_FAULTS ?= 800000
 ALL_POSTGRES_FAULTS ?= 200000
 ALL_EXTENSION_FAULTS ?= 50000
 ALL_TEST_ROUNDS ?= 100
+ALL_JAVA_ROUNDS ?= 2000000
 
 .PHONY: demo test test-all bench bench-postgres bench-network bench-parquet bench-sort check-link \
-	study study-test lint rust-test python-test spec-test extension-test fuzz miri build python \
-	build-checked python-package dist dist-test setup setup-test setup-bench setup-dist setup-miri \
+	study study-test lint rust-test python-test spec-test java-test extension-test fuzz miri build \
+	python build-checked python-package dist dist-test setup setup-test setup-bench setup-dist setup-miri \
 	setup-postgres setup-sort
 
 demo: build python
 	$(PYTHON) -m lab.lineitem.demo --scale-factor $(SCALE_FACTOR) --dray $(DRAY)
 
-test: lint rust-test spec-test python-test extension-test fuzz
+test: lint rust-test spec-test java-test python-test extension-test fuzz
 	@echo "all checks passed"
 
 # The same with a million faults on the wire, and longer fuzzing and random tests. It takes hours.
@@ -49,6 +50,7 @@ test-all: export DRAY_FAULTS := $(ALL_FAULTS)
 test-all: export DRAY_POSTGRES_FAULTS := $(ALL_POSTGRES_FAULTS)
 test-all: export DRAY_EXTENSION_FAULTS := $(ALL_EXTENSION_FAULTS)
 test-all: export DRAY_TEST_ROUNDS := $(ALL_TEST_ROUNDS)
+test-all: export DRAY_JAVA_ROUNDS := $(ALL_JAVA_ROUNDS)
 test-all: export DRAY_ALL_VERSIONS := 1
 test-all: test
 
@@ -134,6 +136,10 @@ rust-test: setup-test build-checked
 
 spec-test: setup-test
 	$(PYTHON) -m pytest -q spec/decoder
+
+# Maven keeps what it downloads, and needs no network the next time.
+java-test: setup-test
+	cd java && mvn -q -Dmaven.repo.local=$(CACHE)/maven test
 
 # The tested package. It goes into a folder of its own: the one in the virtual environment stays a
 # release.
