@@ -12,6 +12,7 @@
 //! Generated code holds the schema's bytes and their SHA-256. Its reader refuses a file whose
 //! schema has another one, so its positions are always those of the file.
 
+pub mod java;
 mod model;
 pub mod rust;
 

@@ -25,7 +25,8 @@ final class Cursor {
 
     private int take(long count, String field) {
         if (count > left()) {
-            throw refused("it ends within " + field + ": " + left() + " bytes are left of " + count);
+            throw refused(
+                    "it ends within " + field + ": " + left() + " bytes are left of " + count);
         }
         int from = at;
         at += (int) count;

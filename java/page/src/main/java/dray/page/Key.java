@@ -73,7 +73,8 @@ final class Key {
     }
 
     private static PageException refused(List<String> path, String what) {
-        return new PageException(Refusal.KEYS, "the key \"" + String.join(".", path) + "\" " + what);
+        return new PageException(
+                Refusal.KEYS, "the key \"" + String.join(".", path) + "\" " + what);
     }
 
     /** Whether no field of an object's key is missing. */
@@ -185,9 +186,9 @@ final class Key {
             };
             return fits ? littleEndian(number, place.bytes()) : null;
         }
+        String found = value == null ? "null" : value.getClass().getSimpleName();
         throw PageException.usage("the key field \"" + String.join(".", paths.get(i)) + "\" is "
-                + id + " and takes no " + (value == null ? "null" : value.getClass().getSimpleName())
-                + "; a byte[] of its " + place.bytes() + " stored bytes always fits");
+                + id + " and takes no " + found + "; a byte[] of its " + place.bytes() + " stored bytes always fits");
     }
 
     private static boolean isInteger(TypeId id) {

@@ -34,7 +34,7 @@ final class ValuePages {
             page.put(at, object).putInt(pageBytes - 4 * (i + 1), at);
             at += object.length;
         }
-        page.put(0, "DRYP".getBytes(StandardCharsets.US_ASCII)).putShort(6, (short) (large ? 3 : 1));
+        page.putInt(0, PageHeader.MAGIC).putShort(6, (short) (large ? 3 : 1));
         page.putInt(16, rows.size()).putInt(20, pageBytes).putInt(24, at).putInt(32, edition);
         return page.putInt(28, PageHeader.checksumOf(page));
     }
