@@ -1,17 +1,16 @@
 //! Java: one final class for the objects, and for each struct and each item of a list. They extend
 //! the runtime in `java/page`, which has all that does not depend on the schema.
 
+mod files;
 mod list;
 mod names;
 mod value;
+mod writer;
 
 use crate::{Class, ClassKind, Field, FieldKind, Items, Model, Source};
 use list::List;
 use names::{ClassNames, FieldNames, comment, field_names, literal};
 use value::Getter;
-
-/// Base64 digits of a line.
-const LINE_DIGITS: usize = 80;
 
 /// The accessors of a model as Java source files of a package, which may be empty.
 pub fn sources(model: &Model, package: &str) -> Vec<Source> {
@@ -19,7 +18,7 @@ pub fn sources(model: &Model, package: &str) -> Vec<Source> {
     let writer = Java { model, package, names };
     let mut sources: Vec<Source> =
         (0..model.classes.len()).map(|class| writer.class(class)).collect();
-    sources.extend([writer.page(), writer.file()]);
+    sources.extend([writer.page(), writer.file(), writer.builder(), writer.editor()]);
     sources
 }
 
@@ -97,6 +96,8 @@ impl Java<'_> {
             body.add(0, "\n");
             item_list(&mut body, name, stride, items.nullable);
         }
+        body.add(0, "\n");
+        self.writer(&mut body, number, &fields);
         body.add(0, "}");
         self.source(name, IMPORTS, &body)
     }
@@ -105,9 +106,10 @@ impl Java<'_> {
     fn suffixes(&self, class: &Class) -> Vec<Vec<&'static str>> {
         let of = |field: &Field| match &field.kind {
             FieldKind::Value(data_type) => {
-                value::getters(data_type, field.at).iter().map(|getter| getter.suffix).collect()
+                let getters = value::getters(data_type, field.at);
+                getters.iter().map(|getter| getter.suffix).chain(["Missing"]).collect()
             }
-            _ => vec![""],
+            _ => vec!["", "Missing", "Resize", "Remove"],
         };
         class.fields.iter().map(of).collect()
     }
@@ -207,152 +209,43 @@ impl Java<'_> {
             })
             .find_map(|items| within(items, class))
     }
-
-    fn page(&self) -> Source {
-        let (root, name) = (self.names.of(0), &self.names.page);
-        let mut body = Text::default();
-        body.add(
-            0,
-            &format!(
-                "/** The objects of a page. */\n\
-                 public final class {name} extends ObjectPage<{root}> {{\n    \
-                 /** The layout of the schema that these accessors are for. */\n    \
-                 public static final Layout LAYOUT = Layout.ofBase64("
-            ),
-        );
-        let digits = base64(&self.model.schema);
-        let lines: Vec<&str> = (0..digits.len())
-            .step_by(LINE_DIGITS)
-            .filter_map(|from| digits.get(from..(from + LINE_DIGITS).min(digits.len())))
-            .collect();
-        for (i, line) in lines.iter().enumerate() {
-            let end = if i + 1 == lines.len() { ");" } else { "," };
-            body.add(3, &format!("\"{line}\"{end}"));
-        }
-        body.add(
-            1,
-            &format!(
-                "\n/**\n * The objects of a page.\n *\n \
-                 * @throws PageException when the page has another schema\n */\n\
-                 public {name}(VerifiedPage page) {{\n    \
-                 super(page, LAYOUT, {root}::new);\n}}"
-            ),
-        );
-        body.add(0, "}");
-        self.source(
-            name,
-            &[
-                "dray.page.Layout",
-                "dray.page.ObjectPage",
-                "dray.page.PageException",
-                "dray.page.VerifiedPage",
-            ],
-            &body,
-        )
-    }
-
-    fn file(&self) -> Source {
-        let (root, page, name) = (self.names.of(0), &self.names.page, &self.names.file);
-        let mut body = Text::default();
-        body.add(
-            0,
-            &format!(
-                "/** The objects of a page file. Threads may share it. */\n\
-                 public final class {name} extends ObjectFile<{root}> {{\n    \
-                 /**\n     * The objects of a file that was opened.\n     *\n     \
-                 * @throws PageException when it has another schema\n     */\n    \
-                 public {name}(PageFile file) {{\n        \
-                 super(file, {page}.LAYOUT, {root}::new);\n    }}\n\n    \
-                 /**\n     * Opens a file.\n     *\n     \
-                 * @throws PageException when it can't be read, is damaged, or has another schema\n     \
-                 */\n    public static {name} open(Path path) {{\n        \
-                 return new {name}(PageFile.open(path));\n    }}"
-            ),
-        );
-        if !self.model.key.is_empty() {
-            body.add(0, "\n");
-            self.find(&mut body);
-        }
-        body.add(0, "}");
-        self.source(
-            name,
-            &[
-                "dray.page.ObjectFile",
-                "dray.page.PageException",
-                "dray.page.PageFile",
-                "java.math.BigInteger",
-                "java.nio.file.Path",
-            ],
-            &body,
-        )
-    }
-
-    /// The search for a key, with a parameter for each of its fields.
-    fn find(&self, body: &mut Text) {
-        let types: Vec<&str> =
-            self.model.key.iter().map(|path| self.key_type(path).unwrap_or("Object")).collect();
-        let names = names::parameters(&self.model.key);
-        let parameters: Vec<String> =
-            types.iter().zip(&names).map(|(java, name)| format!("{java} {name}")).collect();
-        let paths: Vec<String> = self
-            .model
-            .key
-            .iter()
-            .map(|path| {
-                let names: Vec<String> = path.iter().map(|name| literal(name)).collect();
-                format!("java.util.List.of({})", names.join(", "))
-            })
-            .collect();
-        body.add(
-            1,
-            &format!(
-                "/** The objects with a key, in the order of their numbers. */\n\
-                 public java.util.List<{}> find({}) {{\n    \
-                 return find(java.util.List.of({}), {});\n}}",
-                self.names.of(0),
-                parameters.join(", "),
-                paths.join(", "),
-                // A byte[] or an Object alone would be taken for the array of values.
-                names.iter().map(|name| format!("(Object) {name}")).collect::<Vec<_>>().join(", ")
-            ),
-        );
-    }
-
-    fn key_type(&self, path: &[String]) -> Option<&'static str> {
-        let mut class = self.model.classes.first()?;
-        for name in path {
-            let field = class.fields.iter().find(|field| field.name == *name)?;
-            match &field.kind {
-                FieldKind::Struct(within) => class = self.model.classes.get(*within)?,
-                FieldKind::Value(data_type) => return Some(value::key_type(data_type)),
-                _ => return None,
-            }
-        }
-        None
-    }
 }
 
 /// What classes may need.
 const IMPORTS: &[&str] = &[
     "dray.page.BooleanList",
+    "dray.page.BooleanListWriter",
     "dray.page.Bytes",
     "dray.page.BytesList",
+    "dray.page.BytesListWriter",
     "dray.page.DecimalList",
+    "dray.page.DecimalListWriter",
     "dray.page.Float32List",
+    "dray.page.Float32ListWriter",
     "dray.page.Float64List",
+    "dray.page.Float64ListWriter",
     "dray.page.Int16List",
+    "dray.page.Int16ListWriter",
     "dray.page.Int32List",
+    "dray.page.Int32ListWriter",
     "dray.page.Int64List",
+    "dray.page.Int64ListWriter",
     "dray.page.Int8List",
+    "dray.page.Int8ListWriter",
     "dray.page.ListList",
+    "dray.page.ListListWriter",
     "dray.page.Memory",
     "dray.page.NullList",
+    "dray.page.NullListWriter",
     "dray.page.Numbers",
     "dray.page.StructList",
+    "dray.page.StructListWriter",
     "dray.page.Times",
     "dray.page.Utf8",
     "dray.page.Utf8List",
+    "dray.page.Utf8ListWriter",
     "dray.page.View",
+    "dray.page.ViewWriter",
     "java.math.BigDecimal",
     "java.math.BigInteger",
     "java.nio.ByteBuffer",
@@ -423,30 +316,4 @@ fn item_list(body: &mut Text, name: &str, stride: usize, nullable: bool) {
              return reused.moveTo(page, object, place(i, {stride}));\n    }}\n}}"
         ),
     );
-}
-
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    for group in bytes.chunks(3) {
-        let word = group.iter().fold(0_u32, |word, byte| word << 8 | u32::from(*byte))
-            << (8 * (3 - group.len()));
-        for digit in 0..4 {
-            let value = (word >> (18 - 6 * digit)) & 63;
-            let digit = if digit <= group.len() { DIGITS[value as usize] } else { b'=' };
-            text.push(char::from(digit));
-        }
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn base64_is_padded() {
-        let texts = ["", "f", "fo", "foo", "foob"].map(|text| base64(text.as_bytes()));
-        assert_eq!(texts, ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg=="]);
-    }
 }

@@ -57,3 +57,32 @@ pub(super) fn of(items: &Items, names: &ClassNames) -> List {
         },
     }
 }
+
+/// The class that writes a list, and the expression that makes one.
+pub(super) struct Writer {
+    pub(super) java: String,
+    pub(super) new: String,
+}
+
+/// The writer of a list.
+pub(super) fn writer_of(items: &Items, names: &ClassNames) -> Writer {
+    match &*items.element {
+        FieldKind::Struct(class) => {
+            let java = format!("{}.ListWriter", names.of(*class));
+            Writer { new: format!("new {java}()"), java }
+        }
+        FieldKind::List(within) | FieldKind::FixedList(_, within) | FieldKind::Map(within) => {
+            let Writer { java, new } = writer_of(within, names);
+            Writer {
+                java: format!("ListListWriter<{java}>"),
+                new: format!("new ListListWriter<>(() -> {new})"),
+            }
+        }
+        FieldKind::Value(_) => {
+            // Lists of values have a writer each. Only the width and the scale are its parameters.
+            let List { java, new } = of(items, names);
+            let parameters = new.split_once(", ").map_or(")", |(_, parameters)| parameters);
+            Writer { new: format!("new {java}Writer({parameters}"), java: format!("{java}Writer") }
+        }
+    }
+}

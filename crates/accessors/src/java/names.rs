@@ -83,42 +83,60 @@ const TAKEN_CLASSES: &[&str] = &[
     "BigDecimal",
     "BigInteger",
     "BooleanList",
+    "BooleanListWriter",
     "ByteBuffer",
     "Bytes",
     "BytesList",
+    "BytesListWriter",
     "DecimalList",
+    "DecimalListWriter",
     "Duration",
     "Float32List",
+    "Float32ListWriter",
     "Float64List",
+    "Float64ListWriter",
     "Instant",
     "Int16List",
+    "Int16ListWriter",
     "Int32List",
+    "Int32ListWriter",
     "Int64List",
+    "Int64ListWriter",
     "Int8List",
+    "Int8ListWriter",
     "Layout",
     "List",
     "ListList",
+    "ListListWriter",
+    "ListWriter",
     "LocalDate",
     "LocalDateTime",
     "LocalTime",
     "Memory",
     "NullList",
+    "NullListWriter",
     "Numbers",
     "Object",
     "ObjectFile",
     "ObjectPage",
     "Override",
+    "PageBuilder",
+    "PageEditor",
     "PageException",
     "PageFile",
     "Path",
     "Period",
     "String",
     "StructList",
+    "StructListWriter",
     "Times",
     "Utf8",
     "Utf8List",
+    "Utf8ListWriter",
     "VerifiedPage",
     "View",
+    "ViewWriter",
+    "Writer",
 ];
 
 /// The names of all classes.
@@ -126,6 +144,8 @@ pub(super) struct ClassNames {
     classes: Vec<String>,
     pub(super) page: String,
     pub(super) file: String,
+    pub(super) builder: String,
+    pub(super) editor: String,
 }
 
 impl ClassNames {
@@ -136,10 +156,11 @@ impl ClassNames {
         let mut name_class = |name: &str| unique(name, |name| taken.insert(name.to_lowercase()));
         let root = model.classes.first().map_or("Unnamed", |class| class.name.as_str());
         let first = name_class(root);
-        let (page, file) = (name_class(&format!("{root}Page")), name_class(&format!("{root}File")));
+        let [page, file, builder, editor] = ["Page", "File", "Builder", "Editor"]
+            .map(|suffix| name_class(&format!("{root}{suffix}")));
         let rest = model.classes.iter().skip(1).map(|class| name_class(&class.name));
         let classes = std::iter::once(first).chain(rest).collect();
-        Self { classes, page, file }
+        Self { classes, page, file, builder, editor }
     }
 
     /// The name of a class of the model.

@@ -2,6 +2,8 @@
 
 use dray_format::{Type, Unit};
 
+use super::writer::unit_number;
+
 /// A method that reads a value or a part of it.
 pub(super) struct Getter {
     /// What its name has behind the field's.
@@ -114,12 +116,7 @@ fn decimal(scale: i8) -> Getter {
 }
 
 fn time(suffix: &'static str, java: &'static str, method: &str, unit: Unit) -> Getter {
-    let number = match unit {
-        Unit::Second => 0,
-        Unit::Millisecond => 1,
-        Unit::Microsecond => 2,
-        Unit::Nanosecond => 3,
-    };
+    let number = unit_number(unit);
     derived(suffix, java, format!("Times.{method}({{x}}, {number})"))
 }
 

@@ -1,6 +1,8 @@
 package dray.page;
 
+import java.math.BigDecimal;
 import java.math.BigInteger;
+import java.math.RoundingMode;
 import java.nio.ByteBuffer;
 
 /** Numbers that Java has no primitive type for. */
@@ -23,6 +25,11 @@ public final class Numbers {
         for (int i = 0; i < width; i++) {
             bytes.put(at + i, value.shiftRight(8 * i).byteValue());
         }
+    }
+
+    /** The integer of a decimal with a scale, which must hold it exactly. */
+    public static BigInteger unscaled(BigDecimal value, int scale) {
+        return value.setScale(scale, RoundingMode.UNNECESSARY).unscaledValue();
     }
 
     /** The value of a uint64. */

@@ -48,6 +48,25 @@ public final class Times {
         return Duration.ofSeconds(seconds(value, unit), nanoseconds(value, unit));
     }
 
+    /** The stored value of an instant, which the unit must hold exactly. */
+    public static long of(Instant instant, int unit) {
+        return stored(instant.getEpochSecond(), instant.getNano(), unit);
+    }
+
+    /** The stored value of a date and time, which the unit must hold exactly. */
+    public static long of(LocalDateTime time, int unit) {
+        return stored(time.toEpochSecond(ZoneOffset.UTC), time.getNano(), unit);
+    }
+
+    private static long stored(long seconds, int nanoseconds, int unit) {
+        long nanosecondsPer = PER_SECOND[3] / PER_SECOND[unit];
+        if (nanoseconds % nanosecondsPer != 0) {
+            throw new ArithmeticException(nanoseconds + " ns are no whole number of units");
+        }
+        return Math.addExact(Math.multiplyExact(seconds, PER_SECOND[unit]),
+                nanoseconds / nanosecondsPer);
+    }
+
     private static long seconds(long value, int unit) {
         return Math.floorDiv(value, PER_SECOND[unit]);
     }

@@ -11,6 +11,8 @@ final class RandomValues {
     private static final String[] LETTERS = {"a", "b", "0", " ", "é", "ß", "€", "𝄞", "z"};
 
     private final Random random;
+    /** Whether some strings are longer than a page. */
+    boolean longer;
 
     RandomValues(Random random) {
         this.random = random;
@@ -26,11 +28,11 @@ final class RandomValues {
         return values;
     }
 
-    private Object field(Place place, int depth) {
+    Object field(Place place, int depth) {
         return place.bit() >= 0 && random.nextInt(4) == 0 ? null : value(place, depth);
     }
 
-    private Object value(Place place, int depth) {
+    Object value(Place place, int depth) {
         Type type = place.type();
         return switch (type.id()) {
             case NULL -> null;
@@ -59,9 +61,43 @@ final class RandomValues {
         return items;
     }
 
+    /** What a field has that was not written. */
+    static Object unset(Place place) {
+        if (place.bit() >= 0 || place.type().id() == TypeId.NULL) {
+            return null;
+        }
+        Type type = place.type();
+        return switch (type.id()) {
+            case STRUCT -> {
+                var fields = new ArrayList<>();
+                place.fields().forEach(field -> fields.add(unset(field)));
+                yield fields;
+            }
+            case BOOLEAN -> false;
+            case UTF8, BINARY -> "";
+            case LIST, MAP -> new ArrayList<>();
+            case FIXED_LIST -> {
+                var items = new ArrayList<>();
+                for (int i = 0; i < type.size(); i++) {
+                    items.add(unsetItem(place));
+                }
+                yield items;
+            }
+            case FIXED_BINARY, FLOAT16, FLOAT32, FLOAT64 -> "00".repeat(type.width());
+            case INTERVAL_DAY_TIME -> List.of("0", "0");
+            case INTERVAL_MONTH_DAY_NANO -> List.of("0", "0", "0");
+            default -> "0";
+        };
+    }
+
+    static Object unsetItem(Place list) {
+        return list.items().nullable() ? null : unset(list.items().record().fields.get(0));
+    }
+
     /** A length around those that need a tail. */
     int length() {
-        return random.nextInt(8) == 0 ? random.nextInt(300) : random.nextInt(18);
+        int most = longer && random.nextInt(8) == 0 ? 6000 : 300;
+        return random.nextInt(8) == 0 ? random.nextInt(most) : random.nextInt(18);
     }
 
     String text() {

@@ -73,7 +73,7 @@ final class ValuePages {
         }
     }
 
-    private static byte[] fixed(Type type, Object value) {
+    static byte[] fixed(Type type, Object value) {
         ByteBuffer bytes = ByteBuffer.allocate(Math.max(type.width(), 1))
                 .order(java.nio.ByteOrder.LITTLE_ENDIAN);
         switch (type.id()) {

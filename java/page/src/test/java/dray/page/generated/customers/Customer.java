@@ -3,6 +3,7 @@ package dray.page.generated.customers;
 
 import dray.page.Memory;
 import dray.page.View;
+import dray.page.ViewWriter;
 import java.nio.ByteBuffer;
 
 /** An object of the schema. */
@@ -25,5 +26,37 @@ public final class Customer extends View {
     /** The same, shown by a view that is moved there: nothing is allocated. */
     public OrdersItem.List orders(OrdersItem.List reused) {
         return reused.moveTo(page, object, at + 16);
+    }
+
+    /** Writes an object that is built or edited. */
+    public static final class Writer extends ViewWriter {
+        /** {@code custkey}: int64. */
+        public Writer custkey(long value) {
+            putLong(8, value);
+            return this;
+        }
+
+        /** {@code orders}: a list of so many items, written next. */
+        public OrdersItem.ListWriter orders(int count) {
+            OrdersItem.ListWriter list = putList(0, count, new OrdersItem.ListWriter());
+            return list;
+        }
+
+        /** {@code orders} of an object that is edited, as it is. */
+        public OrdersItem.ListWriter orders() {
+            return editList(0, new OrdersItem.ListWriter());
+        }
+
+        /** Drops the last items of {@code orders}, or appends some. */
+        public Writer ordersResize(int count) {
+            resizeList(0, count);
+            return this;
+        }
+
+        /** Drops an item of {@code orders}. */
+        public Writer ordersRemove(int i) {
+            removeItem(0, i);
+            return this;
+        }
     }
 }

@@ -3,9 +3,11 @@ package dray.page.generated.customers;
 
 import dray.page.Memory;
 import dray.page.StructList;
+import dray.page.StructListWriter;
 import dray.page.Times;
 import dray.page.Utf8;
 import dray.page.View;
+import dray.page.ViewWriter;
 import java.nio.ByteBuffer;
 import java.time.LocalDate;
 
@@ -125,6 +127,154 @@ public final class ItemsItem extends View {
         @Override
         public ItemsItem get(int i, ItemsItem reused) {
             return reused.moveTo(page, object, place(i, 144));
+        }
+    }
+
+    /** Writes an item. */
+    public static final class Writer extends ViewWriter {
+        /** {@code orderkey}: int64. */
+        public Writer orderkey(long value) {
+            putLong(0, value);
+            return this;
+        }
+
+        /** {@code partkey}: int64. */
+        public Writer partkey(long value) {
+            putLong(8, value);
+            return this;
+        }
+
+        /** {@code suppkey}: int64. */
+        public Writer suppkey(long value) {
+            putLong(16, value);
+            return this;
+        }
+
+        /** {@code extendedprice}: int64. */
+        public Writer extendedprice(long value) {
+            putLong(24, value);
+            return this;
+        }
+
+        /** {@code discount}: int64. */
+        public Writer discount(long value) {
+            putLong(32, value);
+            return this;
+        }
+
+        /** {@code tax}: int64. */
+        public Writer tax(long value) {
+            putLong(40, value);
+            return this;
+        }
+
+        /** {@code linenumber}: int32. */
+        public Writer linenumber(int value) {
+            putInt(128, value);
+            return this;
+        }
+
+        /** {@code shipdate}: date, days since 1970-01-01. */
+        public Writer shipdate(int value) {
+            putInt(132, value);
+            return this;
+        }
+
+        /** {@code shipdate}: date, days since 1970-01-01. */
+        public Writer shipdateDate(LocalDate value) {
+            putInt(132, Math.toIntExact(value.toEpochDay()));
+            return this;
+        }
+
+        /** {@code commitdate}: date, days since 1970-01-01. */
+        public Writer commitdate(int value) {
+            putInt(136, value);
+            return this;
+        }
+
+        /** {@code commitdate}: date, days since 1970-01-01. */
+        public Writer commitdateDate(LocalDate value) {
+            putInt(136, Math.toIntExact(value.toEpochDay()));
+            return this;
+        }
+
+        /** {@code receiptdate}: date, days since 1970-01-01. */
+        public Writer receiptdate(int value) {
+            putInt(140, value);
+            return this;
+        }
+
+        /** {@code receiptdate}: date, days since 1970-01-01. */
+        public Writer receiptdateDate(LocalDate value) {
+            putInt(140, Math.toIntExact(value.toEpochDay()));
+            return this;
+        }
+
+        /** {@code returnflag}: utf8. */
+        public Writer returnflag(String value) {
+            putString(0, value);
+            return this;
+        }
+
+        /** {@code returnflag}: utf8. */
+        public Writer returnflag(Utf8 value) {
+            putString(0, value);
+            return this;
+        }
+
+        /** {@code linestatus}: utf8. */
+        public Writer linestatus(String value) {
+            putString(1, value);
+            return this;
+        }
+
+        /** {@code linestatus}: utf8. */
+        public Writer linestatus(Utf8 value) {
+            putString(1, value);
+            return this;
+        }
+
+        /** {@code shipinstruct}: utf8. */
+        public Writer shipinstruct(String value) {
+            putString(2, value);
+            return this;
+        }
+
+        /** {@code shipinstruct}: utf8. */
+        public Writer shipinstruct(Utf8 value) {
+            putString(2, value);
+            return this;
+        }
+
+        /** {@code shipmode}: utf8. */
+        public Writer shipmode(String value) {
+            putString(3, value);
+            return this;
+        }
+
+        /** {@code shipmode}: utf8. */
+        public Writer shipmode(Utf8 value) {
+            putString(3, value);
+            return this;
+        }
+
+        /** {@code comment}: utf8. */
+        public Writer comment(String value) {
+            putString(4, value);
+            return this;
+        }
+
+        /** {@code comment}: utf8. */
+        public Writer comment(Utf8 value) {
+            putString(4, value);
+            return this;
+        }
+    }
+
+    /** Writes a list of such items. */
+    public static final class ListWriter extends StructListWriter<Writer> {
+        public ListWriter() {
+            super(Writer::new);
         }
     }
 }

@@ -3,7 +3,9 @@ package dray.page.generated.customers;
 
 import dray.page.Memory;
 import dray.page.StructList;
+import dray.page.StructListWriter;
 import dray.page.View;
+import dray.page.ViewWriter;
 import java.nio.ByteBuffer;
 
 /** An item of {@code orders.[]}. */
@@ -47,6 +49,45 @@ public final class OrdersItem extends View {
         @Override
         public OrdersItem get(int i, OrdersItem reused) {
             return reused.moveTo(page, object, place(i, 16));
+        }
+    }
+
+    /** Writes an item. */
+    public static final class Writer extends ViewWriter {
+        /** {@code orderkey}: int64. */
+        public Writer orderkey(long value) {
+            putLong(0, value);
+            return this;
+        }
+
+        /** {@code items}: a list of so many items, written next. */
+        public ItemsItem.ListWriter items(int count) {
+            ItemsItem.ListWriter list = putList(0, count, new ItemsItem.ListWriter());
+            return list;
+        }
+
+        /** {@code items} of an object that is edited, as it is. */
+        public ItemsItem.ListWriter items() {
+            return editList(0, new ItemsItem.ListWriter());
+        }
+
+        /** Drops the last items of {@code items}, or appends some. */
+        public Writer itemsResize(int count) {
+            resizeList(0, count);
+            return this;
+        }
+
+        /** Drops an item of {@code items}. */
+        public Writer itemsRemove(int i) {
+            removeItem(0, i);
+            return this;
+        }
+    }
+
+    /** Writes a list of such items. */
+    public static final class ListWriter extends StructListWriter<Writer> {
+        public ListWriter() {
+            super(Writer::new);
         }
     }
 }

@@ -3,6 +3,7 @@ package dray.page.generated.every;
 
 import dray.page.Utf8;
 import dray.page.View;
+import dray.page.ViewWriter;
 import java.nio.ByteBuffer;
 
 /** The struct {@code inner.deep}. */
@@ -31,5 +32,37 @@ public final class Deep extends View {
     /** {@code b}: utf8. */
     public Utf8 b() {
         return Utf8.of(page, object, at + 888);
+    }
+
+    /** Writes the struct. */
+    public static final class Writer extends ViewWriter {
+        /** {@code a}: int8. */
+        public Writer a(byte value) {
+            within(12, 8);
+            putByte(1099, value);
+            present(12, 16);
+            return this;
+        }
+
+        /** Makes {@code a} missing. */
+        public Writer aMissing() {
+            within(12, 8);
+            missing(12, 16);
+            return this;
+        }
+
+        /** {@code b}: utf8. */
+        public Writer b(String value) {
+            within(12, 8);
+            putString(67, value);
+            return this;
+        }
+
+        /** {@code b}: utf8. */
+        public Writer b(Utf8 value) {
+            within(12, 8);
+            putString(67, value);
+            return this;
+        }
     }
 }

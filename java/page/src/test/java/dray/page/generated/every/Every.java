@@ -2,23 +2,36 @@
 package dray.page.generated.every;
 
 import dray.page.BooleanList;
+import dray.page.BooleanListWriter;
 import dray.page.Bytes;
 import dray.page.BytesList;
+import dray.page.BytesListWriter;
 import dray.page.DecimalList;
+import dray.page.DecimalListWriter;
 import dray.page.Float32List;
+import dray.page.Float32ListWriter;
 import dray.page.Float64List;
+import dray.page.Float64ListWriter;
 import dray.page.Int16List;
+import dray.page.Int16ListWriter;
 import dray.page.Int32List;
+import dray.page.Int32ListWriter;
 import dray.page.Int64List;
+import dray.page.Int64ListWriter;
 import dray.page.Int8List;
+import dray.page.Int8ListWriter;
 import dray.page.ListList;
+import dray.page.ListListWriter;
 import dray.page.Memory;
 import dray.page.NullList;
+import dray.page.NullListWriter;
 import dray.page.Numbers;
 import dray.page.Times;
 import dray.page.Utf8;
 import dray.page.Utf8List;
+import dray.page.Utf8ListWriter;
 import dray.page.View;
+import dray.page.ViewWriter;
 import java.math.BigDecimal;
 import java.math.BigInteger;
 import java.nio.ByteBuffer;
@@ -1604,5 +1617,2549 @@ public final class Every extends View {
         ListList<MapsItemItem.List> list = new ListList<>(false, () -> new MapsItemItem.List());
         list.set(page, object, at + 944);
         return list;
+    }
+
+    /** Writes an object that is built or edited. */
+    public static final class Writer extends ViewWriter {
+        /** {@code bool}: boolean. */
+        public Writer bool(boolean value) {
+            putBoolean(1060, value);
+            return this;
+        }
+
+        /** {@code bool_or_null}: boolean. */
+        public Writer boolOrNull(boolean value) {
+            putBoolean(1061, value);
+            present(4, 1);
+            return this;
+        }
+
+        /** Makes {@code bool_or_null} missing. */
+        public Writer boolOrNullMissing() {
+            missing(4, 1);
+            return this;
+        }
+
+        /** {@code i8}: int8. */
+        public Writer i8(byte value) {
+            putByte(1062, value);
+            return this;
+        }
+
+        /** {@code i8_or_null}: int8. */
+        public Writer i8OrNull(byte value) {
+            putByte(1063, value);
+            present(4, 2);
+            return this;
+        }
+
+        /** Makes {@code i8_or_null} missing. */
+        public Writer i8OrNullMissing() {
+            missing(4, 2);
+            return this;
+        }
+
+        /** {@code i16}: int16. */
+        public Writer i16(short value) {
+            putShort(1048, value);
+            return this;
+        }
+
+        /** {@code i16_or_null}: int16. */
+        public Writer i16OrNull(short value) {
+            putShort(1050, value);
+            present(4, 4);
+            return this;
+        }
+
+        /** Makes {@code i16_or_null} missing. */
+        public Writer i16OrNullMissing() {
+            missing(4, 4);
+            return this;
+        }
+
+        /** {@code i32}: int32. */
+        public Writer i32(int value) {
+            putInt(952, value);
+            return this;
+        }
+
+        /** {@code i32_or_null}: int32. */
+        public Writer i32OrNull(int value) {
+            putInt(956, value);
+            present(4, 8);
+            return this;
+        }
+
+        /** Makes {@code i32_or_null} missing. */
+        public Writer i32OrNullMissing() {
+            missing(4, 8);
+            return this;
+        }
+
+        /** {@code i64}: int64. */
+        public Writer i64(long value) {
+            putLong(16, value);
+            return this;
+        }
+
+        /** {@code i64_or_null}: int64. */
+        public Writer i64OrNull(long value) {
+            putLong(24, value);
+            present(4, 16);
+            return this;
+        }
+
+        /** Makes {@code i64_or_null} missing. */
+        public Writer i64OrNullMissing() {
+            missing(4, 16);
+            return this;
+        }
+
+        /** {@code u8}: uint8. */
+        public Writer u8(int value) {
+            putUnsigned(1064, 1, value);
+            return this;
+        }
+
+        /** {@code u8_or_null}: uint8. */
+        public Writer u8OrNull(int value) {
+            putUnsigned(1065, 1, value);
+            present(4, 32);
+            return this;
+        }
+
+        /** Makes {@code u8_or_null} missing. */
+        public Writer u8OrNullMissing() {
+            missing(4, 32);
+            return this;
+        }
+
+        /** {@code u16}: uint16. */
+        public Writer u16(int value) {
+            putUnsigned(1052, 2, value);
+            return this;
+        }
+
+        /** {@code u16_or_null}: uint16. */
+        public Writer u16OrNull(int value) {
+            putUnsigned(1054, 2, value);
+            present(4, 64);
+            return this;
+        }
+
+        /** Makes {@code u16_or_null} missing. */
+        public Writer u16OrNullMissing() {
+            missing(4, 64);
+            return this;
+        }
+
+        /** {@code u32}: uint32. */
+        public Writer u32(long value) {
+            putUnsigned(960, 4, value);
+            return this;
+        }
+
+        /** {@code u32_or_null}: uint32. */
+        public Writer u32OrNull(long value) {
+            putUnsigned(964, 4, value);
+            present(4, 128);
+            return this;
+        }
+
+        /** Makes {@code u32_or_null} missing. */
+        public Writer u32OrNullMissing() {
+            missing(4, 128);
+            return this;
+        }
+
+        /** {@code u64}: uint64. */
+        public Writer u64(long value) {
+            putLong(32, value);
+            return this;
+        }
+
+        /** {@code u64_or_null}: uint64. */
+        public Writer u64OrNull(long value) {
+            putLong(40, value);
+            present(5, 1);
+            return this;
+        }
+
+        /** Makes {@code u64_or_null} missing. */
+        public Writer u64OrNullMissing() {
+            missing(5, 1);
+            return this;
+        }
+
+        /** {@code f16}: float16. */
+        public Writer f16(short value) {
+            putShort(1056, value);
+            return this;
+        }
+
+        /** {@code f16_or_null}: float16. */
+        public Writer f16OrNull(short value) {
+            putShort(1058, value);
+            present(5, 2);
+            return this;
+        }
+
+        /** Makes {@code f16_or_null} missing. */
+        public Writer f16OrNullMissing() {
+            missing(5, 2);
+            return this;
+        }
+
+        /** {@code f32}: float32. */
+        public Writer f32(float value) {
+            putFloat(968, value);
+            return this;
+        }
+
+        /** {@code f32_or_null}: float32. */
+        public Writer f32OrNull(float value) {
+            putFloat(972, value);
+            present(5, 4);
+            return this;
+        }
+
+        /** Makes {@code f32_or_null} missing. */
+        public Writer f32OrNullMissing() {
+            missing(5, 4);
+            return this;
+        }
+
+        /** {@code f64}: float64. */
+        public Writer f64(double value) {
+            putDouble(48, value);
+            return this;
+        }
+
+        /** {@code f64_or_null}: float64. */
+        public Writer f64OrNull(double value) {
+            putDouble(56, value);
+            present(5, 8);
+            return this;
+        }
+
+        /** Makes {@code f64_or_null} missing. */
+        public Writer f64OrNullMissing() {
+            missing(5, 8);
+            return this;
+        }
+
+        /** {@code dec32}: decimal(9, 2). */
+        public Writer dec32(int value) {
+            putInt(976, value);
+            return this;
+        }
+
+        /** {@code dec32}: decimal(9, 2). */
+        public Writer dec32Decimal(BigDecimal value) {
+            putInt(976, Numbers.unscaled(value, 2).intValueExact());
+            return this;
+        }
+
+        /** {@code dec32_or_null}: decimal(9, 2). */
+        public Writer dec32OrNull(int value) {
+            putInt(980, value);
+            present(5, 16);
+            return this;
+        }
+
+        /** {@code dec32_or_null}: decimal(9, 2). */
+        public Writer dec32OrNullDecimal(BigDecimal value) {
+            putInt(980, Numbers.unscaled(value, 2).intValueExact());
+            present(5, 16);
+            return this;
+        }
+
+        /** Makes {@code dec32_or_null} missing. */
+        public Writer dec32OrNullMissing() {
+            missing(5, 16);
+            return this;
+        }
+
+        /** {@code dec64}: decimal(18, -2). */
+        public Writer dec64(long value) {
+            putLong(64, value);
+            return this;
+        }
+
+        /** {@code dec64}: decimal(18, -2). */
+        public Writer dec64Decimal(BigDecimal value) {
+            putLong(64, Numbers.unscaled(value, -2).longValueExact());
+            return this;
+        }
+
+        /** {@code dec64_or_null}: decimal(18, -2). */
+        public Writer dec64OrNull(long value) {
+            putLong(72, value);
+            present(5, 32);
+            return this;
+        }
+
+        /** {@code dec64_or_null}: decimal(18, -2). */
+        public Writer dec64OrNullDecimal(BigDecimal value) {
+            putLong(72, Numbers.unscaled(value, -2).longValueExact());
+            present(5, 32);
+            return this;
+        }
+
+        /** Makes {@code dec64_or_null} missing. */
+        public Writer dec64OrNullMissing() {
+            missing(5, 32);
+            return this;
+        }
+
+        /** {@code dec128}: decimal(38, 10). */
+        public Writer dec128(BigInteger value) {
+            putInteger(80, 16, value);
+            return this;
+        }
+
+        /** {@code dec128}: decimal(38, 10). */
+        public Writer dec128Decimal(BigDecimal value) {
+            putInteger(80, 16, Numbers.unscaled(value, 10));
+            return this;
+        }
+
+        /** {@code dec128_or_null}: decimal(38, 10). */
+        public Writer dec128OrNull(BigInteger value) {
+            putInteger(96, 16, value);
+            present(5, 64);
+            return this;
+        }
+
+        /** {@code dec128_or_null}: decimal(38, 10). */
+        public Writer dec128OrNullDecimal(BigDecimal value) {
+            putInteger(96, 16, Numbers.unscaled(value, 10));
+            present(5, 64);
+            return this;
+        }
+
+        /** Makes {@code dec128_or_null} missing. */
+        public Writer dec128OrNullMissing() {
+            missing(5, 64);
+            return this;
+        }
+
+        /** {@code dec256}: decimal(76, 0). */
+        public Writer dec256(BigInteger value) {
+            putInteger(112, 32, value);
+            return this;
+        }
+
+        /** {@code dec256}: decimal(76, 0). */
+        public Writer dec256Decimal(BigDecimal value) {
+            putInteger(112, 32, Numbers.unscaled(value, 0));
+            return this;
+        }
+
+        /** {@code dec256_or_null}: decimal(76, 0). */
+        public Writer dec256OrNull(BigInteger value) {
+            putInteger(144, 32, value);
+            present(5, 128);
+            return this;
+        }
+
+        /** {@code dec256_or_null}: decimal(76, 0). */
+        public Writer dec256OrNullDecimal(BigDecimal value) {
+            putInteger(144, 32, Numbers.unscaled(value, 0));
+            present(5, 128);
+            return this;
+        }
+
+        /** Makes {@code dec256_or_null} missing. */
+        public Writer dec256OrNullMissing() {
+            missing(5, 128);
+            return this;
+        }
+
+        /** {@code date}: date, days since 1970-01-01. */
+        public Writer date(int value) {
+            putInt(984, value);
+            return this;
+        }
+
+        /** {@code date}: date, days since 1970-01-01. */
+        public Writer dateDate(LocalDate value) {
+            putInt(984, Math.toIntExact(value.toEpochDay()));
+            return this;
+        }
+
+        /** {@code date_or_null}: date, days since 1970-01-01. */
+        public Writer dateOrNull(int value) {
+            putInt(988, value);
+            present(6, 1);
+            return this;
+        }
+
+        /** {@code date_or_null}: date, days since 1970-01-01. */
+        public Writer dateOrNullDate(LocalDate value) {
+            putInt(988, Math.toIntExact(value.toEpochDay()));
+            present(6, 1);
+            return this;
+        }
+
+        /** Makes {@code date_or_null} missing. */
+        public Writer dateOrNullMissing() {
+            missing(6, 1);
+            return this;
+        }
+
+        /** {@code date_ms}: date, milliseconds since 1970-01-01. */
+        public Writer dateMs(long value) {
+            putLong(176, value);
+            return this;
+        }
+
+        /** {@code date_ms_or_null}: date, milliseconds since 1970-01-01. */
+        public Writer dateMsOrNull(long value) {
+            putLong(184, value);
+            present(6, 2);
+            return this;
+        }
+
+        /** Makes {@code date_ms_or_null} missing. */
+        public Writer dateMsOrNullMissing() {
+            missing(6, 2);
+            return this;
+        }
+
+        /** {@code time_s}: time, seconds since midnight. */
+        public Writer timeS(int value) {
+            putInt(992, value);
+            return this;
+        }
+
+        /** {@code time_s_or_null}: time, seconds since midnight. */
+        public Writer timeSOrNull(int value) {
+            putInt(996, value);
+            present(6, 4);
+            return this;
+        }
+
+        /** Makes {@code time_s_or_null} missing. */
+        public Writer timeSOrNullMissing() {
+            missing(6, 4);
+            return this;
+        }
+
+        /** {@code time_ns}: time, nanoseconds since midnight. */
+        public Writer timeNs(long value) {
+            putLong(192, value);
+            return this;
+        }
+
+        /** {@code time_ns_or_null}: time, nanoseconds since midnight. */
+        public Writer timeNsOrNull(long value) {
+            putLong(200, value);
+            present(6, 8);
+            return this;
+        }
+
+        /** Makes {@code time_ns_or_null} missing. */
+        public Writer timeNsOrNullMissing() {
+            missing(6, 8);
+            return this;
+        }
+
+        /** {@code at_us}: timestamp, microseconds since 1970-01-01 in UTC. */
+        public Writer atUs(long value) {
+            putLong(208, value);
+            return this;
+        }
+
+        /** {@code at_us}: timestamp, microseconds since 1970-01-01 in UTC. */
+        public Writer atUsInstant(Instant value) {
+            putLong(208, Times.of(value, 2));
+            return this;
+        }
+
+        /** {@code at_us_or_null}: timestamp, microseconds since 1970-01-01 in UTC. */
+        public Writer atUsOrNull(long value) {
+            putLong(216, value);
+            present(6, 16);
+            return this;
+        }
+
+        /** {@code at_us_or_null}: timestamp, microseconds since 1970-01-01 in UTC. */
+        public Writer atUsOrNullInstant(Instant value) {
+            putLong(216, Times.of(value, 2));
+            present(6, 16);
+            return this;
+        }
+
+        /** Makes {@code at_us_or_null} missing. */
+        public Writer atUsOrNullMissing() {
+            missing(6, 16);
+            return this;
+        }
+
+        /** {@code local_ms}: timestamp, milliseconds since 1970-01-01. */
+        public Writer localMs(long value) {
+            putLong(224, value);
+            return this;
+        }
+
+        /** {@code local_ms}: timestamp, milliseconds since 1970-01-01. */
+        public Writer localMsDateTime(LocalDateTime value) {
+            putLong(224, Times.of(value, 1));
+            return this;
+        }
+
+        /** {@code local_ms_or_null}: timestamp, milliseconds since 1970-01-01. */
+        public Writer localMsOrNull(long value) {
+            putLong(232, value);
+            present(6, 32);
+            return this;
+        }
+
+        /** {@code local_ms_or_null}: timestamp, milliseconds since 1970-01-01. */
+        public Writer localMsOrNullDateTime(LocalDateTime value) {
+            putLong(232, Times.of(value, 1));
+            present(6, 32);
+            return this;
+        }
+
+        /** Makes {@code local_ms_or_null} missing. */
+        public Writer localMsOrNullMissing() {
+            missing(6, 32);
+            return this;
+        }
+
+        /** {@code took_us}: duration in microseconds. */
+        public Writer tookUs(long value) {
+            putLong(240, value);
+            return this;
+        }
+
+        /** {@code took_us_or_null}: duration in microseconds. */
+        public Writer tookUsOrNull(long value) {
+            putLong(248, value);
+            present(6, 64);
+            return this;
+        }
+
+        /** Makes {@code took_us_or_null} missing. */
+        public Writer tookUsOrNullMissing() {
+            missing(6, 64);
+            return this;
+        }
+
+        /** {@code months}: interval in months. */
+        public Writer months(int value) {
+            putInt(1000, value);
+            return this;
+        }
+
+        /** {@code months_or_null}: interval in months. */
+        public Writer monthsOrNull(int value) {
+            putInt(1004, value);
+            present(6, 128);
+            return this;
+        }
+
+        /** Makes {@code months_or_null} missing. */
+        public Writer monthsOrNullMissing() {
+            missing(6, 128);
+            return this;
+        }
+
+        /** {@code day_time}: interval. */
+        public Writer dayTime(int days, int milliseconds) {
+            putInt(256, days);
+            putInt(260, milliseconds);
+            return this;
+        }
+
+        /** {@code day_time_or_null}: interval. */
+        public Writer dayTimeOrNull(int days, int milliseconds) {
+            putInt(264, days);
+            putInt(268, milliseconds);
+            present(7, 1);
+            return this;
+        }
+
+        /** Makes {@code day_time_or_null} missing. */
+        public Writer dayTimeOrNullMissing() {
+            missing(7, 1);
+            return this;
+        }
+
+        /** {@code month_day_nano}: interval. */
+        public Writer monthDayNano(int months, int days, long nanoseconds) {
+            putInt(272, months);
+            putInt(276, days);
+            putLong(280, nanoseconds);
+            return this;
+        }
+
+        /** {@code month_day_nano_or_null}: interval. */
+        public Writer monthDayNanoOrNull(int months, int days, long nanoseconds) {
+            putInt(288, months);
+            putInt(292, days);
+            putLong(296, nanoseconds);
+            present(7, 2);
+            return this;
+        }
+
+        /** Makes {@code month_day_nano_or_null} missing. */
+        public Writer monthDayNanoOrNullMissing() {
+            missing(7, 2);
+            return this;
+        }
+
+        /** {@code text}: utf8. */
+        public Writer text(String value) {
+            putString(0, value);
+            return this;
+        }
+
+        /** {@code text}: utf8. */
+        public Writer text(Utf8 value) {
+            putString(0, value);
+            return this;
+        }
+
+        /** {@code text_or_null}: utf8. */
+        public Writer textOrNull(String value) {
+            putString(1, value);
+            present(7, 4);
+            return this;
+        }
+
+        /** {@code text_or_null}: utf8. */
+        public Writer textOrNull(Utf8 value) {
+            putString(1, value);
+            present(7, 4);
+            return this;
+        }
+
+        /** Makes {@code text_or_null} missing. */
+        public Writer textOrNullMissing() {
+            missing(7, 4);
+            return this;
+        }
+
+        /** {@code binary}: binary. */
+        public Writer binary(byte[] value) {
+            putBytes(2, value);
+            return this;
+        }
+
+        /** {@code binary_or_null}: binary. */
+        public Writer binaryOrNull(byte[] value) {
+            putBytes(3, value);
+            present(7, 8);
+            return this;
+        }
+
+        /** Makes {@code binary_or_null} missing. */
+        public Writer binaryOrNullMissing() {
+            missing(7, 8);
+            return this;
+        }
+
+        /** {@code uuid}: 16 bytes. */
+        public Writer uuid(byte[] value) {
+            putFixed(1066, 16, value);
+            return this;
+        }
+
+        /** {@code uuid_or_null}: 16 bytes. */
+        public Writer uuidOrNull(byte[] value) {
+            putFixed(1082, 16, value);
+            present(7, 16);
+            return this;
+        }
+
+        /** Makes {@code uuid_or_null} missing. */
+        public Writer uuidOrNullMissing() {
+            missing(7, 16);
+            return this;
+        }
+
+        /** {@code bool_list}: a list of so many items, written next. */
+        public BooleanListWriter boolList(int count) {
+            BooleanListWriter list = putList(4, count, new BooleanListWriter());
+            return list;
+        }
+
+        /** {@code bool_list} of an object that is edited, as it is. */
+        public BooleanListWriter boolList() {
+            return editList(4, new BooleanListWriter());
+        }
+
+        /** Drops the last items of {@code bool_list}, or appends some. */
+        public Writer boolListResize(int count) {
+            resizeList(4, count);
+            return this;
+        }
+
+        /** Drops an item of {@code bool_list}. */
+        public Writer boolListRemove(int i) {
+            removeItem(4, i);
+            return this;
+        }
+
+        /** {@code bool_list_or_null}: a list of so many items, written next. */
+        public BooleanListWriter boolListOrNull(int count) {
+            BooleanListWriter list = putList(5, count, new BooleanListWriter());
+            present(7, 32);
+            return list;
+        }
+
+        /** {@code bool_list_or_null} of an object that is edited, as it is. */
+        public BooleanListWriter boolListOrNull() {
+            return editList(5, new BooleanListWriter());
+        }
+
+        /** Drops the last items of {@code bool_list_or_null}, or appends some. */
+        public Writer boolListOrNullResize(int count) {
+            resizeList(5, count);
+            present(7, 32);
+            return this;
+        }
+
+        /** Drops an item of {@code bool_list_or_null}. */
+        public Writer boolListOrNullRemove(int i) {
+            removeItem(5, i);
+            return this;
+        }
+
+        /** Makes {@code bool_list_or_null} missing. */
+        public Writer boolListOrNullMissing() {
+            missing(7, 32);
+            return this;
+        }
+
+        /** {@code i8_list}: a list of so many items, written next. */
+        public Int8ListWriter i8List(int count) {
+            Int8ListWriter list = putList(6, count, new Int8ListWriter());
+            return list;
+        }
+
+        /** {@code i8_list} of an object that is edited, as it is. */
+        public Int8ListWriter i8List() {
+            return editList(6, new Int8ListWriter());
+        }
+
+        /** Drops the last items of {@code i8_list}, or appends some. */
+        public Writer i8ListResize(int count) {
+            resizeList(6, count);
+            return this;
+        }
+
+        /** Drops an item of {@code i8_list}. */
+        public Writer i8ListRemove(int i) {
+            removeItem(6, i);
+            return this;
+        }
+
+        /** {@code i8_list_or_null}: a list of so many items, written next. */
+        public Int8ListWriter i8ListOrNull(int count) {
+            Int8ListWriter list = putList(7, count, new Int8ListWriter());
+            present(7, 64);
+            return list;
+        }
+
+        /** {@code i8_list_or_null} of an object that is edited, as it is. */
+        public Int8ListWriter i8ListOrNull() {
+            return editList(7, new Int8ListWriter());
+        }
+
+        /** Drops the last items of {@code i8_list_or_null}, or appends some. */
+        public Writer i8ListOrNullResize(int count) {
+            resizeList(7, count);
+            present(7, 64);
+            return this;
+        }
+
+        /** Drops an item of {@code i8_list_or_null}. */
+        public Writer i8ListOrNullRemove(int i) {
+            removeItem(7, i);
+            return this;
+        }
+
+        /** Makes {@code i8_list_or_null} missing. */
+        public Writer i8ListOrNullMissing() {
+            missing(7, 64);
+            return this;
+        }
+
+        /** {@code i16_list}: a list of so many items, written next. */
+        public Int16ListWriter i16List(int count) {
+            Int16ListWriter list = putList(8, count, new Int16ListWriter());
+            return list;
+        }
+
+        /** {@code i16_list} of an object that is edited, as it is. */
+        public Int16ListWriter i16List() {
+            return editList(8, new Int16ListWriter());
+        }
+
+        /** Drops the last items of {@code i16_list}, or appends some. */
+        public Writer i16ListResize(int count) {
+            resizeList(8, count);
+            return this;
+        }
+
+        /** Drops an item of {@code i16_list}. */
+        public Writer i16ListRemove(int i) {
+            removeItem(8, i);
+            return this;
+        }
+
+        /** {@code i16_list_or_null}: a list of so many items, written next. */
+        public Int16ListWriter i16ListOrNull(int count) {
+            Int16ListWriter list = putList(9, count, new Int16ListWriter());
+            present(7, 128);
+            return list;
+        }
+
+        /** {@code i16_list_or_null} of an object that is edited, as it is. */
+        public Int16ListWriter i16ListOrNull() {
+            return editList(9, new Int16ListWriter());
+        }
+
+        /** Drops the last items of {@code i16_list_or_null}, or appends some. */
+        public Writer i16ListOrNullResize(int count) {
+            resizeList(9, count);
+            present(7, 128);
+            return this;
+        }
+
+        /** Drops an item of {@code i16_list_or_null}. */
+        public Writer i16ListOrNullRemove(int i) {
+            removeItem(9, i);
+            return this;
+        }
+
+        /** Makes {@code i16_list_or_null} missing. */
+        public Writer i16ListOrNullMissing() {
+            missing(7, 128);
+            return this;
+        }
+
+        /** {@code i32_list}: a list of so many items, written next. */
+        public Int32ListWriter i32List(int count) {
+            Int32ListWriter list = putList(10, count, new Int32ListWriter());
+            return list;
+        }
+
+        /** {@code i32_list} of an object that is edited, as it is. */
+        public Int32ListWriter i32List() {
+            return editList(10, new Int32ListWriter());
+        }
+
+        /** Drops the last items of {@code i32_list}, or appends some. */
+        public Writer i32ListResize(int count) {
+            resizeList(10, count);
+            return this;
+        }
+
+        /** Drops an item of {@code i32_list}. */
+        public Writer i32ListRemove(int i) {
+            removeItem(10, i);
+            return this;
+        }
+
+        /** {@code i32_list_or_null}: a list of so many items, written next. */
+        public Int32ListWriter i32ListOrNull(int count) {
+            Int32ListWriter list = putList(11, count, new Int32ListWriter());
+            present(8, 1);
+            return list;
+        }
+
+        /** {@code i32_list_or_null} of an object that is edited, as it is. */
+        public Int32ListWriter i32ListOrNull() {
+            return editList(11, new Int32ListWriter());
+        }
+
+        /** Drops the last items of {@code i32_list_or_null}, or appends some. */
+        public Writer i32ListOrNullResize(int count) {
+            resizeList(11, count);
+            present(8, 1);
+            return this;
+        }
+
+        /** Drops an item of {@code i32_list_or_null}. */
+        public Writer i32ListOrNullRemove(int i) {
+            removeItem(11, i);
+            return this;
+        }
+
+        /** Makes {@code i32_list_or_null} missing. */
+        public Writer i32ListOrNullMissing() {
+            missing(8, 1);
+            return this;
+        }
+
+        /** {@code i64_list}: a list of so many items, written next. */
+        public Int64ListWriter i64List(int count) {
+            Int64ListWriter list = putList(12, count, new Int64ListWriter());
+            return list;
+        }
+
+        /** {@code i64_list} of an object that is edited, as it is. */
+        public Int64ListWriter i64List() {
+            return editList(12, new Int64ListWriter());
+        }
+
+        /** Drops the last items of {@code i64_list}, or appends some. */
+        public Writer i64ListResize(int count) {
+            resizeList(12, count);
+            return this;
+        }
+
+        /** Drops an item of {@code i64_list}. */
+        public Writer i64ListRemove(int i) {
+            removeItem(12, i);
+            return this;
+        }
+
+        /** {@code i64_list_or_null}: a list of so many items, written next. */
+        public Int64ListWriter i64ListOrNull(int count) {
+            Int64ListWriter list = putList(13, count, new Int64ListWriter());
+            present(8, 2);
+            return list;
+        }
+
+        /** {@code i64_list_or_null} of an object that is edited, as it is. */
+        public Int64ListWriter i64ListOrNull() {
+            return editList(13, new Int64ListWriter());
+        }
+
+        /** Drops the last items of {@code i64_list_or_null}, or appends some. */
+        public Writer i64ListOrNullResize(int count) {
+            resizeList(13, count);
+            present(8, 2);
+            return this;
+        }
+
+        /** Drops an item of {@code i64_list_or_null}. */
+        public Writer i64ListOrNullRemove(int i) {
+            removeItem(13, i);
+            return this;
+        }
+
+        /** Makes {@code i64_list_or_null} missing. */
+        public Writer i64ListOrNullMissing() {
+            missing(8, 2);
+            return this;
+        }
+
+        /** {@code u8_list}: a list of so many items, written next. */
+        public Int8ListWriter u8List(int count) {
+            Int8ListWriter list = putList(14, count, new Int8ListWriter());
+            return list;
+        }
+
+        /** {@code u8_list} of an object that is edited, as it is. */
+        public Int8ListWriter u8List() {
+            return editList(14, new Int8ListWriter());
+        }
+
+        /** Drops the last items of {@code u8_list}, or appends some. */
+        public Writer u8ListResize(int count) {
+            resizeList(14, count);
+            return this;
+        }
+
+        /** Drops an item of {@code u8_list}. */
+        public Writer u8ListRemove(int i) {
+            removeItem(14, i);
+            return this;
+        }
+
+        /** {@code u8_list_or_null}: a list of so many items, written next. */
+        public Int8ListWriter u8ListOrNull(int count) {
+            Int8ListWriter list = putList(15, count, new Int8ListWriter());
+            present(8, 4);
+            return list;
+        }
+
+        /** {@code u8_list_or_null} of an object that is edited, as it is. */
+        public Int8ListWriter u8ListOrNull() {
+            return editList(15, new Int8ListWriter());
+        }
+
+        /** Drops the last items of {@code u8_list_or_null}, or appends some. */
+        public Writer u8ListOrNullResize(int count) {
+            resizeList(15, count);
+            present(8, 4);
+            return this;
+        }
+
+        /** Drops an item of {@code u8_list_or_null}. */
+        public Writer u8ListOrNullRemove(int i) {
+            removeItem(15, i);
+            return this;
+        }
+
+        /** Makes {@code u8_list_or_null} missing. */
+        public Writer u8ListOrNullMissing() {
+            missing(8, 4);
+            return this;
+        }
+
+        /** {@code u16_list}: a list of so many items, written next. */
+        public Int16ListWriter u16List(int count) {
+            Int16ListWriter list = putList(16, count, new Int16ListWriter());
+            return list;
+        }
+
+        /** {@code u16_list} of an object that is edited, as it is. */
+        public Int16ListWriter u16List() {
+            return editList(16, new Int16ListWriter());
+        }
+
+        /** Drops the last items of {@code u16_list}, or appends some. */
+        public Writer u16ListResize(int count) {
+            resizeList(16, count);
+            return this;
+        }
+
+        /** Drops an item of {@code u16_list}. */
+        public Writer u16ListRemove(int i) {
+            removeItem(16, i);
+            return this;
+        }
+
+        /** {@code u16_list_or_null}: a list of so many items, written next. */
+        public Int16ListWriter u16ListOrNull(int count) {
+            Int16ListWriter list = putList(17, count, new Int16ListWriter());
+            present(8, 8);
+            return list;
+        }
+
+        /** {@code u16_list_or_null} of an object that is edited, as it is. */
+        public Int16ListWriter u16ListOrNull() {
+            return editList(17, new Int16ListWriter());
+        }
+
+        /** Drops the last items of {@code u16_list_or_null}, or appends some. */
+        public Writer u16ListOrNullResize(int count) {
+            resizeList(17, count);
+            present(8, 8);
+            return this;
+        }
+
+        /** Drops an item of {@code u16_list_or_null}. */
+        public Writer u16ListOrNullRemove(int i) {
+            removeItem(17, i);
+            return this;
+        }
+
+        /** Makes {@code u16_list_or_null} missing. */
+        public Writer u16ListOrNullMissing() {
+            missing(8, 8);
+            return this;
+        }
+
+        /** {@code u32_list}: a list of so many items, written next. */
+        public Int32ListWriter u32List(int count) {
+            Int32ListWriter list = putList(18, count, new Int32ListWriter());
+            return list;
+        }
+
+        /** {@code u32_list} of an object that is edited, as it is. */
+        public Int32ListWriter u32List() {
+            return editList(18, new Int32ListWriter());
+        }
+
+        /** Drops the last items of {@code u32_list}, or appends some. */
+        public Writer u32ListResize(int count) {
+            resizeList(18, count);
+            return this;
+        }
+
+        /** Drops an item of {@code u32_list}. */
+        public Writer u32ListRemove(int i) {
+            removeItem(18, i);
+            return this;
+        }
+
+        /** {@code u32_list_or_null}: a list of so many items, written next. */
+        public Int32ListWriter u32ListOrNull(int count) {
+            Int32ListWriter list = putList(19, count, new Int32ListWriter());
+            present(8, 16);
+            return list;
+        }
+
+        /** {@code u32_list_or_null} of an object that is edited, as it is. */
+        public Int32ListWriter u32ListOrNull() {
+            return editList(19, new Int32ListWriter());
+        }
+
+        /** Drops the last items of {@code u32_list_or_null}, or appends some. */
+        public Writer u32ListOrNullResize(int count) {
+            resizeList(19, count);
+            present(8, 16);
+            return this;
+        }
+
+        /** Drops an item of {@code u32_list_or_null}. */
+        public Writer u32ListOrNullRemove(int i) {
+            removeItem(19, i);
+            return this;
+        }
+
+        /** Makes {@code u32_list_or_null} missing. */
+        public Writer u32ListOrNullMissing() {
+            missing(8, 16);
+            return this;
+        }
+
+        /** {@code u64_list}: a list of so many items, written next. */
+        public Int64ListWriter u64List(int count) {
+            Int64ListWriter list = putList(20, count, new Int64ListWriter());
+            return list;
+        }
+
+        /** {@code u64_list} of an object that is edited, as it is. */
+        public Int64ListWriter u64List() {
+            return editList(20, new Int64ListWriter());
+        }
+
+        /** Drops the last items of {@code u64_list}, or appends some. */
+        public Writer u64ListResize(int count) {
+            resizeList(20, count);
+            return this;
+        }
+
+        /** Drops an item of {@code u64_list}. */
+        public Writer u64ListRemove(int i) {
+            removeItem(20, i);
+            return this;
+        }
+
+        /** {@code u64_list_or_null}: a list of so many items, written next. */
+        public Int64ListWriter u64ListOrNull(int count) {
+            Int64ListWriter list = putList(21, count, new Int64ListWriter());
+            present(8, 32);
+            return list;
+        }
+
+        /** {@code u64_list_or_null} of an object that is edited, as it is. */
+        public Int64ListWriter u64ListOrNull() {
+            return editList(21, new Int64ListWriter());
+        }
+
+        /** Drops the last items of {@code u64_list_or_null}, or appends some. */
+        public Writer u64ListOrNullResize(int count) {
+            resizeList(21, count);
+            present(8, 32);
+            return this;
+        }
+
+        /** Drops an item of {@code u64_list_or_null}. */
+        public Writer u64ListOrNullRemove(int i) {
+            removeItem(21, i);
+            return this;
+        }
+
+        /** Makes {@code u64_list_or_null} missing. */
+        public Writer u64ListOrNullMissing() {
+            missing(8, 32);
+            return this;
+        }
+
+        /** {@code f16_list}: a list of so many items, written next. */
+        public Int16ListWriter f16List(int count) {
+            Int16ListWriter list = putList(22, count, new Int16ListWriter());
+            return list;
+        }
+
+        /** {@code f16_list} of an object that is edited, as it is. */
+        public Int16ListWriter f16List() {
+            return editList(22, new Int16ListWriter());
+        }
+
+        /** Drops the last items of {@code f16_list}, or appends some. */
+        public Writer f16ListResize(int count) {
+            resizeList(22, count);
+            return this;
+        }
+
+        /** Drops an item of {@code f16_list}. */
+        public Writer f16ListRemove(int i) {
+            removeItem(22, i);
+            return this;
+        }
+
+        /** {@code f16_list_or_null}: a list of so many items, written next. */
+        public Int16ListWriter f16ListOrNull(int count) {
+            Int16ListWriter list = putList(23, count, new Int16ListWriter());
+            present(8, 64);
+            return list;
+        }
+
+        /** {@code f16_list_or_null} of an object that is edited, as it is. */
+        public Int16ListWriter f16ListOrNull() {
+            return editList(23, new Int16ListWriter());
+        }
+
+        /** Drops the last items of {@code f16_list_or_null}, or appends some. */
+        public Writer f16ListOrNullResize(int count) {
+            resizeList(23, count);
+            present(8, 64);
+            return this;
+        }
+
+        /** Drops an item of {@code f16_list_or_null}. */
+        public Writer f16ListOrNullRemove(int i) {
+            removeItem(23, i);
+            return this;
+        }
+
+        /** Makes {@code f16_list_or_null} missing. */
+        public Writer f16ListOrNullMissing() {
+            missing(8, 64);
+            return this;
+        }
+
+        /** {@code f32_list}: a list of so many items, written next. */
+        public Float32ListWriter f32List(int count) {
+            Float32ListWriter list = putList(24, count, new Float32ListWriter());
+            return list;
+        }
+
+        /** {@code f32_list} of an object that is edited, as it is. */
+        public Float32ListWriter f32List() {
+            return editList(24, new Float32ListWriter());
+        }
+
+        /** Drops the last items of {@code f32_list}, or appends some. */
+        public Writer f32ListResize(int count) {
+            resizeList(24, count);
+            return this;
+        }
+
+        /** Drops an item of {@code f32_list}. */
+        public Writer f32ListRemove(int i) {
+            removeItem(24, i);
+            return this;
+        }
+
+        /** {@code f32_list_or_null}: a list of so many items, written next. */
+        public Float32ListWriter f32ListOrNull(int count) {
+            Float32ListWriter list = putList(25, count, new Float32ListWriter());
+            present(8, 128);
+            return list;
+        }
+
+        /** {@code f32_list_or_null} of an object that is edited, as it is. */
+        public Float32ListWriter f32ListOrNull() {
+            return editList(25, new Float32ListWriter());
+        }
+
+        /** Drops the last items of {@code f32_list_or_null}, or appends some. */
+        public Writer f32ListOrNullResize(int count) {
+            resizeList(25, count);
+            present(8, 128);
+            return this;
+        }
+
+        /** Drops an item of {@code f32_list_or_null}. */
+        public Writer f32ListOrNullRemove(int i) {
+            removeItem(25, i);
+            return this;
+        }
+
+        /** Makes {@code f32_list_or_null} missing. */
+        public Writer f32ListOrNullMissing() {
+            missing(8, 128);
+            return this;
+        }
+
+        /** {@code f64_list}: a list of so many items, written next. */
+        public Float64ListWriter f64List(int count) {
+            Float64ListWriter list = putList(26, count, new Float64ListWriter());
+            return list;
+        }
+
+        /** {@code f64_list} of an object that is edited, as it is. */
+        public Float64ListWriter f64List() {
+            return editList(26, new Float64ListWriter());
+        }
+
+        /** Drops the last items of {@code f64_list}, or appends some. */
+        public Writer f64ListResize(int count) {
+            resizeList(26, count);
+            return this;
+        }
+
+        /** Drops an item of {@code f64_list}. */
+        public Writer f64ListRemove(int i) {
+            removeItem(26, i);
+            return this;
+        }
+
+        /** {@code f64_list_or_null}: a list of so many items, written next. */
+        public Float64ListWriter f64ListOrNull(int count) {
+            Float64ListWriter list = putList(27, count, new Float64ListWriter());
+            present(9, 1);
+            return list;
+        }
+
+        /** {@code f64_list_or_null} of an object that is edited, as it is. */
+        public Float64ListWriter f64ListOrNull() {
+            return editList(27, new Float64ListWriter());
+        }
+
+        /** Drops the last items of {@code f64_list_or_null}, or appends some. */
+        public Writer f64ListOrNullResize(int count) {
+            resizeList(27, count);
+            present(9, 1);
+            return this;
+        }
+
+        /** Drops an item of {@code f64_list_or_null}. */
+        public Writer f64ListOrNullRemove(int i) {
+            removeItem(27, i);
+            return this;
+        }
+
+        /** Makes {@code f64_list_or_null} missing. */
+        public Writer f64ListOrNullMissing() {
+            missing(9, 1);
+            return this;
+        }
+
+        /** {@code dec32_list}: a list of so many items, written next. */
+        public DecimalListWriter dec32List(int count) {
+            DecimalListWriter list = putList(28, count, new DecimalListWriter(4, 2));
+            return list;
+        }
+
+        /** {@code dec32_list} of an object that is edited, as it is. */
+        public DecimalListWriter dec32List() {
+            return editList(28, new DecimalListWriter(4, 2));
+        }
+
+        /** Drops the last items of {@code dec32_list}, or appends some. */
+        public Writer dec32ListResize(int count) {
+            resizeList(28, count);
+            return this;
+        }
+
+        /** Drops an item of {@code dec32_list}. */
+        public Writer dec32ListRemove(int i) {
+            removeItem(28, i);
+            return this;
+        }
+
+        /** {@code dec32_list_or_null}: a list of so many items, written next. */
+        public DecimalListWriter dec32ListOrNull(int count) {
+            DecimalListWriter list = putList(29, count, new DecimalListWriter(4, 2));
+            present(9, 2);
+            return list;
+        }
+
+        /** {@code dec32_list_or_null} of an object that is edited, as it is. */
+        public DecimalListWriter dec32ListOrNull() {
+            return editList(29, new DecimalListWriter(4, 2));
+        }
+
+        /** Drops the last items of {@code dec32_list_or_null}, or appends some. */
+        public Writer dec32ListOrNullResize(int count) {
+            resizeList(29, count);
+            present(9, 2);
+            return this;
+        }
+
+        /** Drops an item of {@code dec32_list_or_null}. */
+        public Writer dec32ListOrNullRemove(int i) {
+            removeItem(29, i);
+            return this;
+        }
+
+        /** Makes {@code dec32_list_or_null} missing. */
+        public Writer dec32ListOrNullMissing() {
+            missing(9, 2);
+            return this;
+        }
+
+        /** {@code dec64_list}: a list of so many items, written next. */
+        public DecimalListWriter dec64List(int count) {
+            DecimalListWriter list = putList(30, count, new DecimalListWriter(8, -2));
+            return list;
+        }
+
+        /** {@code dec64_list} of an object that is edited, as it is. */
+        public DecimalListWriter dec64List() {
+            return editList(30, new DecimalListWriter(8, -2));
+        }
+
+        /** Drops the last items of {@code dec64_list}, or appends some. */
+        public Writer dec64ListResize(int count) {
+            resizeList(30, count);
+            return this;
+        }
+
+        /** Drops an item of {@code dec64_list}. */
+        public Writer dec64ListRemove(int i) {
+            removeItem(30, i);
+            return this;
+        }
+
+        /** {@code dec64_list_or_null}: a list of so many items, written next. */
+        public DecimalListWriter dec64ListOrNull(int count) {
+            DecimalListWriter list = putList(31, count, new DecimalListWriter(8, -2));
+            present(9, 4);
+            return list;
+        }
+
+        /** {@code dec64_list_or_null} of an object that is edited, as it is. */
+        public DecimalListWriter dec64ListOrNull() {
+            return editList(31, new DecimalListWriter(8, -2));
+        }
+
+        /** Drops the last items of {@code dec64_list_or_null}, or appends some. */
+        public Writer dec64ListOrNullResize(int count) {
+            resizeList(31, count);
+            present(9, 4);
+            return this;
+        }
+
+        /** Drops an item of {@code dec64_list_or_null}. */
+        public Writer dec64ListOrNullRemove(int i) {
+            removeItem(31, i);
+            return this;
+        }
+
+        /** Makes {@code dec64_list_or_null} missing. */
+        public Writer dec64ListOrNullMissing() {
+            missing(9, 4);
+            return this;
+        }
+
+        /** {@code dec128_list}: a list of so many items, written next. */
+        public DecimalListWriter dec128List(int count) {
+            DecimalListWriter list = putList(32, count, new DecimalListWriter(16, 10));
+            return list;
+        }
+
+        /** {@code dec128_list} of an object that is edited, as it is. */
+        public DecimalListWriter dec128List() {
+            return editList(32, new DecimalListWriter(16, 10));
+        }
+
+        /** Drops the last items of {@code dec128_list}, or appends some. */
+        public Writer dec128ListResize(int count) {
+            resizeList(32, count);
+            return this;
+        }
+
+        /** Drops an item of {@code dec128_list}. */
+        public Writer dec128ListRemove(int i) {
+            removeItem(32, i);
+            return this;
+        }
+
+        /** {@code dec128_list_or_null}: a list of so many items, written next. */
+        public DecimalListWriter dec128ListOrNull(int count) {
+            DecimalListWriter list = putList(33, count, new DecimalListWriter(16, 10));
+            present(9, 8);
+            return list;
+        }
+
+        /** {@code dec128_list_or_null} of an object that is edited, as it is. */
+        public DecimalListWriter dec128ListOrNull() {
+            return editList(33, new DecimalListWriter(16, 10));
+        }
+
+        /** Drops the last items of {@code dec128_list_or_null}, or appends some. */
+        public Writer dec128ListOrNullResize(int count) {
+            resizeList(33, count);
+            present(9, 8);
+            return this;
+        }
+
+        /** Drops an item of {@code dec128_list_or_null}. */
+        public Writer dec128ListOrNullRemove(int i) {
+            removeItem(33, i);
+            return this;
+        }
+
+        /** Makes {@code dec128_list_or_null} missing. */
+        public Writer dec128ListOrNullMissing() {
+            missing(9, 8);
+            return this;
+        }
+
+        /** {@code dec256_list}: a list of so many items, written next. */
+        public DecimalListWriter dec256List(int count) {
+            DecimalListWriter list = putList(34, count, new DecimalListWriter(32, 0));
+            return list;
+        }
+
+        /** {@code dec256_list} of an object that is edited, as it is. */
+        public DecimalListWriter dec256List() {
+            return editList(34, new DecimalListWriter(32, 0));
+        }
+
+        /** Drops the last items of {@code dec256_list}, or appends some. */
+        public Writer dec256ListResize(int count) {
+            resizeList(34, count);
+            return this;
+        }
+
+        /** Drops an item of {@code dec256_list}. */
+        public Writer dec256ListRemove(int i) {
+            removeItem(34, i);
+            return this;
+        }
+
+        /** {@code dec256_list_or_null}: a list of so many items, written next. */
+        public DecimalListWriter dec256ListOrNull(int count) {
+            DecimalListWriter list = putList(35, count, new DecimalListWriter(32, 0));
+            present(9, 16);
+            return list;
+        }
+
+        /** {@code dec256_list_or_null} of an object that is edited, as it is. */
+        public DecimalListWriter dec256ListOrNull() {
+            return editList(35, new DecimalListWriter(32, 0));
+        }
+
+        /** Drops the last items of {@code dec256_list_or_null}, or appends some. */
+        public Writer dec256ListOrNullResize(int count) {
+            resizeList(35, count);
+            present(9, 16);
+            return this;
+        }
+
+        /** Drops an item of {@code dec256_list_or_null}. */
+        public Writer dec256ListOrNullRemove(int i) {
+            removeItem(35, i);
+            return this;
+        }
+
+        /** Makes {@code dec256_list_or_null} missing. */
+        public Writer dec256ListOrNullMissing() {
+            missing(9, 16);
+            return this;
+        }
+
+        /** {@code date_list}: a list of so many items, written next. */
+        public Int32ListWriter dateList(int count) {
+            Int32ListWriter list = putList(36, count, new Int32ListWriter());
+            return list;
+        }
+
+        /** {@code date_list} of an object that is edited, as it is. */
+        public Int32ListWriter dateList() {
+            return editList(36, new Int32ListWriter());
+        }
+
+        /** Drops the last items of {@code date_list}, or appends some. */
+        public Writer dateListResize(int count) {
+            resizeList(36, count);
+            return this;
+        }
+
+        /** Drops an item of {@code date_list}. */
+        public Writer dateListRemove(int i) {
+            removeItem(36, i);
+            return this;
+        }
+
+        /** {@code date_list_or_null}: a list of so many items, written next. */
+        public Int32ListWriter dateListOrNull(int count) {
+            Int32ListWriter list = putList(37, count, new Int32ListWriter());
+            present(9, 32);
+            return list;
+        }
+
+        /** {@code date_list_or_null} of an object that is edited, as it is. */
+        public Int32ListWriter dateListOrNull() {
+            return editList(37, new Int32ListWriter());
+        }
+
+        /** Drops the last items of {@code date_list_or_null}, or appends some. */
+        public Writer dateListOrNullResize(int count) {
+            resizeList(37, count);
+            present(9, 32);
+            return this;
+        }
+
+        /** Drops an item of {@code date_list_or_null}. */
+        public Writer dateListOrNullRemove(int i) {
+            removeItem(37, i);
+            return this;
+        }
+
+        /** Makes {@code date_list_or_null} missing. */
+        public Writer dateListOrNullMissing() {
+            missing(9, 32);
+            return this;
+        }
+
+        /** {@code date_ms_list}: a list of so many items, written next. */
+        public Int64ListWriter dateMsList(int count) {
+            Int64ListWriter list = putList(38, count, new Int64ListWriter());
+            return list;
+        }
+
+        /** {@code date_ms_list} of an object that is edited, as it is. */
+        public Int64ListWriter dateMsList() {
+            return editList(38, new Int64ListWriter());
+        }
+
+        /** Drops the last items of {@code date_ms_list}, or appends some. */
+        public Writer dateMsListResize(int count) {
+            resizeList(38, count);
+            return this;
+        }
+
+        /** Drops an item of {@code date_ms_list}. */
+        public Writer dateMsListRemove(int i) {
+            removeItem(38, i);
+            return this;
+        }
+
+        /** {@code date_ms_list_or_null}: a list of so many items, written next. */
+        public Int64ListWriter dateMsListOrNull(int count) {
+            Int64ListWriter list = putList(39, count, new Int64ListWriter());
+            present(9, 64);
+            return list;
+        }
+
+        /** {@code date_ms_list_or_null} of an object that is edited, as it is. */
+        public Int64ListWriter dateMsListOrNull() {
+            return editList(39, new Int64ListWriter());
+        }
+
+        /** Drops the last items of {@code date_ms_list_or_null}, or appends some. */
+        public Writer dateMsListOrNullResize(int count) {
+            resizeList(39, count);
+            present(9, 64);
+            return this;
+        }
+
+        /** Drops an item of {@code date_ms_list_or_null}. */
+        public Writer dateMsListOrNullRemove(int i) {
+            removeItem(39, i);
+            return this;
+        }
+
+        /** Makes {@code date_ms_list_or_null} missing. */
+        public Writer dateMsListOrNullMissing() {
+            missing(9, 64);
+            return this;
+        }
+
+        /** {@code time_s_list}: a list of so many items, written next. */
+        public Int32ListWriter timeSList(int count) {
+            Int32ListWriter list = putList(40, count, new Int32ListWriter());
+            return list;
+        }
+
+        /** {@code time_s_list} of an object that is edited, as it is. */
+        public Int32ListWriter timeSList() {
+            return editList(40, new Int32ListWriter());
+        }
+
+        /** Drops the last items of {@code time_s_list}, or appends some. */
+        public Writer timeSListResize(int count) {
+            resizeList(40, count);
+            return this;
+        }
+
+        /** Drops an item of {@code time_s_list}. */
+        public Writer timeSListRemove(int i) {
+            removeItem(40, i);
+            return this;
+        }
+
+        /** {@code time_s_list_or_null}: a list of so many items, written next. */
+        public Int32ListWriter timeSListOrNull(int count) {
+            Int32ListWriter list = putList(41, count, new Int32ListWriter());
+            present(9, 128);
+            return list;
+        }
+
+        /** {@code time_s_list_or_null} of an object that is edited, as it is. */
+        public Int32ListWriter timeSListOrNull() {
+            return editList(41, new Int32ListWriter());
+        }
+
+        /** Drops the last items of {@code time_s_list_or_null}, or appends some. */
+        public Writer timeSListOrNullResize(int count) {
+            resizeList(41, count);
+            present(9, 128);
+            return this;
+        }
+
+        /** Drops an item of {@code time_s_list_or_null}. */
+        public Writer timeSListOrNullRemove(int i) {
+            removeItem(41, i);
+            return this;
+        }
+
+        /** Makes {@code time_s_list_or_null} missing. */
+        public Writer timeSListOrNullMissing() {
+            missing(9, 128);
+            return this;
+        }
+
+        /** {@code time_ns_list}: a list of so many items, written next. */
+        public Int64ListWriter timeNsList(int count) {
+            Int64ListWriter list = putList(42, count, new Int64ListWriter());
+            return list;
+        }
+
+        /** {@code time_ns_list} of an object that is edited, as it is. */
+        public Int64ListWriter timeNsList() {
+            return editList(42, new Int64ListWriter());
+        }
+
+        /** Drops the last items of {@code time_ns_list}, or appends some. */
+        public Writer timeNsListResize(int count) {
+            resizeList(42, count);
+            return this;
+        }
+
+        /** Drops an item of {@code time_ns_list}. */
+        public Writer timeNsListRemove(int i) {
+            removeItem(42, i);
+            return this;
+        }
+
+        /** {@code time_ns_list_or_null}: a list of so many items, written next. */
+        public Int64ListWriter timeNsListOrNull(int count) {
+            Int64ListWriter list = putList(43, count, new Int64ListWriter());
+            present(10, 1);
+            return list;
+        }
+
+        /** {@code time_ns_list_or_null} of an object that is edited, as it is. */
+        public Int64ListWriter timeNsListOrNull() {
+            return editList(43, new Int64ListWriter());
+        }
+
+        /** Drops the last items of {@code time_ns_list_or_null}, or appends some. */
+        public Writer timeNsListOrNullResize(int count) {
+            resizeList(43, count);
+            present(10, 1);
+            return this;
+        }
+
+        /** Drops an item of {@code time_ns_list_or_null}. */
+        public Writer timeNsListOrNullRemove(int i) {
+            removeItem(43, i);
+            return this;
+        }
+
+        /** Makes {@code time_ns_list_or_null} missing. */
+        public Writer timeNsListOrNullMissing() {
+            missing(10, 1);
+            return this;
+        }
+
+        /** {@code at_us_list}: a list of so many items, written next. */
+        public Int64ListWriter atUsList(int count) {
+            Int64ListWriter list = putList(44, count, new Int64ListWriter());
+            return list;
+        }
+
+        /** {@code at_us_list} of an object that is edited, as it is. */
+        public Int64ListWriter atUsList() {
+            return editList(44, new Int64ListWriter());
+        }
+
+        /** Drops the last items of {@code at_us_list}, or appends some. */
+        public Writer atUsListResize(int count) {
+            resizeList(44, count);
+            return this;
+        }
+
+        /** Drops an item of {@code at_us_list}. */
+        public Writer atUsListRemove(int i) {
+            removeItem(44, i);
+            return this;
+        }
+
+        /** {@code at_us_list_or_null}: a list of so many items, written next. */
+        public Int64ListWriter atUsListOrNull(int count) {
+            Int64ListWriter list = putList(45, count, new Int64ListWriter());
+            present(10, 2);
+            return list;
+        }
+
+        /** {@code at_us_list_or_null} of an object that is edited, as it is. */
+        public Int64ListWriter atUsListOrNull() {
+            return editList(45, new Int64ListWriter());
+        }
+
+        /** Drops the last items of {@code at_us_list_or_null}, or appends some. */
+        public Writer atUsListOrNullResize(int count) {
+            resizeList(45, count);
+            present(10, 2);
+            return this;
+        }
+
+        /** Drops an item of {@code at_us_list_or_null}. */
+        public Writer atUsListOrNullRemove(int i) {
+            removeItem(45, i);
+            return this;
+        }
+
+        /** Makes {@code at_us_list_or_null} missing. */
+        public Writer atUsListOrNullMissing() {
+            missing(10, 2);
+            return this;
+        }
+
+        /** {@code local_ms_list}: a list of so many items, written next. */
+        public Int64ListWriter localMsList(int count) {
+            Int64ListWriter list = putList(46, count, new Int64ListWriter());
+            return list;
+        }
+
+        /** {@code local_ms_list} of an object that is edited, as it is. */
+        public Int64ListWriter localMsList() {
+            return editList(46, new Int64ListWriter());
+        }
+
+        /** Drops the last items of {@code local_ms_list}, or appends some. */
+        public Writer localMsListResize(int count) {
+            resizeList(46, count);
+            return this;
+        }
+
+        /** Drops an item of {@code local_ms_list}. */
+        public Writer localMsListRemove(int i) {
+            removeItem(46, i);
+            return this;
+        }
+
+        /** {@code local_ms_list_or_null}: a list of so many items, written next. */
+        public Int64ListWriter localMsListOrNull(int count) {
+            Int64ListWriter list = putList(47, count, new Int64ListWriter());
+            present(10, 4);
+            return list;
+        }
+
+        /** {@code local_ms_list_or_null} of an object that is edited, as it is. */
+        public Int64ListWriter localMsListOrNull() {
+            return editList(47, new Int64ListWriter());
+        }
+
+        /** Drops the last items of {@code local_ms_list_or_null}, or appends some. */
+        public Writer localMsListOrNullResize(int count) {
+            resizeList(47, count);
+            present(10, 4);
+            return this;
+        }
+
+        /** Drops an item of {@code local_ms_list_or_null}. */
+        public Writer localMsListOrNullRemove(int i) {
+            removeItem(47, i);
+            return this;
+        }
+
+        /** Makes {@code local_ms_list_or_null} missing. */
+        public Writer localMsListOrNullMissing() {
+            missing(10, 4);
+            return this;
+        }
+
+        /** {@code took_us_list}: a list of so many items, written next. */
+        public Int64ListWriter tookUsList(int count) {
+            Int64ListWriter list = putList(48, count, new Int64ListWriter());
+            return list;
+        }
+
+        /** {@code took_us_list} of an object that is edited, as it is. */
+        public Int64ListWriter tookUsList() {
+            return editList(48, new Int64ListWriter());
+        }
+
+        /** Drops the last items of {@code took_us_list}, or appends some. */
+        public Writer tookUsListResize(int count) {
+            resizeList(48, count);
+            return this;
+        }
+
+        /** Drops an item of {@code took_us_list}. */
+        public Writer tookUsListRemove(int i) {
+            removeItem(48, i);
+            return this;
+        }
+
+        /** {@code took_us_list_or_null}: a list of so many items, written next. */
+        public Int64ListWriter tookUsListOrNull(int count) {
+            Int64ListWriter list = putList(49, count, new Int64ListWriter());
+            present(10, 8);
+            return list;
+        }
+
+        /** {@code took_us_list_or_null} of an object that is edited, as it is. */
+        public Int64ListWriter tookUsListOrNull() {
+            return editList(49, new Int64ListWriter());
+        }
+
+        /** Drops the last items of {@code took_us_list_or_null}, or appends some. */
+        public Writer tookUsListOrNullResize(int count) {
+            resizeList(49, count);
+            present(10, 8);
+            return this;
+        }
+
+        /** Drops an item of {@code took_us_list_or_null}. */
+        public Writer tookUsListOrNullRemove(int i) {
+            removeItem(49, i);
+            return this;
+        }
+
+        /** Makes {@code took_us_list_or_null} missing. */
+        public Writer tookUsListOrNullMissing() {
+            missing(10, 8);
+            return this;
+        }
+
+        /** {@code months_list}: a list of so many items, written next. */
+        public Int32ListWriter monthsList(int count) {
+            Int32ListWriter list = putList(50, count, new Int32ListWriter());
+            return list;
+        }
+
+        /** {@code months_list} of an object that is edited, as it is. */
+        public Int32ListWriter monthsList() {
+            return editList(50, new Int32ListWriter());
+        }
+
+        /** Drops the last items of {@code months_list}, or appends some. */
+        public Writer monthsListResize(int count) {
+            resizeList(50, count);
+            return this;
+        }
+
+        /** Drops an item of {@code months_list}. */
+        public Writer monthsListRemove(int i) {
+            removeItem(50, i);
+            return this;
+        }
+
+        /** {@code months_list_or_null}: a list of so many items, written next. */
+        public Int32ListWriter monthsListOrNull(int count) {
+            Int32ListWriter list = putList(51, count, new Int32ListWriter());
+            present(10, 16);
+            return list;
+        }
+
+        /** {@code months_list_or_null} of an object that is edited, as it is. */
+        public Int32ListWriter monthsListOrNull() {
+            return editList(51, new Int32ListWriter());
+        }
+
+        /** Drops the last items of {@code months_list_or_null}, or appends some. */
+        public Writer monthsListOrNullResize(int count) {
+            resizeList(51, count);
+            present(10, 16);
+            return this;
+        }
+
+        /** Drops an item of {@code months_list_or_null}. */
+        public Writer monthsListOrNullRemove(int i) {
+            removeItem(51, i);
+            return this;
+        }
+
+        /** Makes {@code months_list_or_null} missing. */
+        public Writer monthsListOrNullMissing() {
+            missing(10, 16);
+            return this;
+        }
+
+        /** {@code day_time_list}: a list of so many items, written next. */
+        public BytesListWriter dayTimeList(int count) {
+            BytesListWriter list = putList(52, count, new BytesListWriter(8));
+            return list;
+        }
+
+        /** {@code day_time_list} of an object that is edited, as it is. */
+        public BytesListWriter dayTimeList() {
+            return editList(52, new BytesListWriter(8));
+        }
+
+        /** Drops the last items of {@code day_time_list}, or appends some. */
+        public Writer dayTimeListResize(int count) {
+            resizeList(52, count);
+            return this;
+        }
+
+        /** Drops an item of {@code day_time_list}. */
+        public Writer dayTimeListRemove(int i) {
+            removeItem(52, i);
+            return this;
+        }
+
+        /** {@code day_time_list_or_null}: a list of so many items, written next. */
+        public BytesListWriter dayTimeListOrNull(int count) {
+            BytesListWriter list = putList(53, count, new BytesListWriter(8));
+            present(10, 32);
+            return list;
+        }
+
+        /** {@code day_time_list_or_null} of an object that is edited, as it is. */
+        public BytesListWriter dayTimeListOrNull() {
+            return editList(53, new BytesListWriter(8));
+        }
+
+        /** Drops the last items of {@code day_time_list_or_null}, or appends some. */
+        public Writer dayTimeListOrNullResize(int count) {
+            resizeList(53, count);
+            present(10, 32);
+            return this;
+        }
+
+        /** Drops an item of {@code day_time_list_or_null}. */
+        public Writer dayTimeListOrNullRemove(int i) {
+            removeItem(53, i);
+            return this;
+        }
+
+        /** Makes {@code day_time_list_or_null} missing. */
+        public Writer dayTimeListOrNullMissing() {
+            missing(10, 32);
+            return this;
+        }
+
+        /** {@code month_day_nano_list}: a list of so many items, written next. */
+        public BytesListWriter monthDayNanoList(int count) {
+            BytesListWriter list = putList(54, count, new BytesListWriter(16));
+            return list;
+        }
+
+        /** {@code month_day_nano_list} of an object that is edited, as it is. */
+        public BytesListWriter monthDayNanoList() {
+            return editList(54, new BytesListWriter(16));
+        }
+
+        /** Drops the last items of {@code month_day_nano_list}, or appends some. */
+        public Writer monthDayNanoListResize(int count) {
+            resizeList(54, count);
+            return this;
+        }
+
+        /** Drops an item of {@code month_day_nano_list}. */
+        public Writer monthDayNanoListRemove(int i) {
+            removeItem(54, i);
+            return this;
+        }
+
+        /** {@code month_day_nano_list_or_null}: a list of so many items, written next. */
+        public BytesListWriter monthDayNanoListOrNull(int count) {
+            BytesListWriter list = putList(55, count, new BytesListWriter(16));
+            present(10, 64);
+            return list;
+        }
+
+        /** {@code month_day_nano_list_or_null} of an object that is edited, as it is. */
+        public BytesListWriter monthDayNanoListOrNull() {
+            return editList(55, new BytesListWriter(16));
+        }
+
+        /** Drops the last items of {@code month_day_nano_list_or_null}, or appends some. */
+        public Writer monthDayNanoListOrNullResize(int count) {
+            resizeList(55, count);
+            present(10, 64);
+            return this;
+        }
+
+        /** Drops an item of {@code month_day_nano_list_or_null}. */
+        public Writer monthDayNanoListOrNullRemove(int i) {
+            removeItem(55, i);
+            return this;
+        }
+
+        /** Makes {@code month_day_nano_list_or_null} missing. */
+        public Writer monthDayNanoListOrNullMissing() {
+            missing(10, 64);
+            return this;
+        }
+
+        /** {@code text_list}: a list of so many items, written next. */
+        public Utf8ListWriter textList(int count) {
+            Utf8ListWriter list = putList(56, count, new Utf8ListWriter());
+            return list;
+        }
+
+        /** {@code text_list} of an object that is edited, as it is. */
+        public Utf8ListWriter textList() {
+            return editList(56, new Utf8ListWriter());
+        }
+
+        /** Drops the last items of {@code text_list}, or appends some. */
+        public Writer textListResize(int count) {
+            resizeList(56, count);
+            return this;
+        }
+
+        /** Drops an item of {@code text_list}. */
+        public Writer textListRemove(int i) {
+            removeItem(56, i);
+            return this;
+        }
+
+        /** {@code text_list_or_null}: a list of so many items, written next. */
+        public Utf8ListWriter textListOrNull(int count) {
+            Utf8ListWriter list = putList(57, count, new Utf8ListWriter());
+            present(10, 128);
+            return list;
+        }
+
+        /** {@code text_list_or_null} of an object that is edited, as it is. */
+        public Utf8ListWriter textListOrNull() {
+            return editList(57, new Utf8ListWriter());
+        }
+
+        /** Drops the last items of {@code text_list_or_null}, or appends some. */
+        public Writer textListOrNullResize(int count) {
+            resizeList(57, count);
+            present(10, 128);
+            return this;
+        }
+
+        /** Drops an item of {@code text_list_or_null}. */
+        public Writer textListOrNullRemove(int i) {
+            removeItem(57, i);
+            return this;
+        }
+
+        /** Makes {@code text_list_or_null} missing. */
+        public Writer textListOrNullMissing() {
+            missing(10, 128);
+            return this;
+        }
+
+        /** {@code binary_list}: a list of so many items, written next. */
+        public BytesListWriter binaryList(int count) {
+            BytesListWriter list = putList(58, count, new BytesListWriter(0));
+            return list;
+        }
+
+        /** {@code binary_list} of an object that is edited, as it is. */
+        public BytesListWriter binaryList() {
+            return editList(58, new BytesListWriter(0));
+        }
+
+        /** Drops the last items of {@code binary_list}, or appends some. */
+        public Writer binaryListResize(int count) {
+            resizeList(58, count);
+            return this;
+        }
+
+        /** Drops an item of {@code binary_list}. */
+        public Writer binaryListRemove(int i) {
+            removeItem(58, i);
+            return this;
+        }
+
+        /** {@code binary_list_or_null}: a list of so many items, written next. */
+        public BytesListWriter binaryListOrNull(int count) {
+            BytesListWriter list = putList(59, count, new BytesListWriter(0));
+            present(11, 1);
+            return list;
+        }
+
+        /** {@code binary_list_or_null} of an object that is edited, as it is. */
+        public BytesListWriter binaryListOrNull() {
+            return editList(59, new BytesListWriter(0));
+        }
+
+        /** Drops the last items of {@code binary_list_or_null}, or appends some. */
+        public Writer binaryListOrNullResize(int count) {
+            resizeList(59, count);
+            present(11, 1);
+            return this;
+        }
+
+        /** Drops an item of {@code binary_list_or_null}. */
+        public Writer binaryListOrNullRemove(int i) {
+            removeItem(59, i);
+            return this;
+        }
+
+        /** Makes {@code binary_list_or_null} missing. */
+        public Writer binaryListOrNullMissing() {
+            missing(11, 1);
+            return this;
+        }
+
+        /** {@code uuid_list}: a list of so many items, written next. */
+        public BytesListWriter uuidList(int count) {
+            BytesListWriter list = putList(60, count, new BytesListWriter(16));
+            return list;
+        }
+
+        /** {@code uuid_list} of an object that is edited, as it is. */
+        public BytesListWriter uuidList() {
+            return editList(60, new BytesListWriter(16));
+        }
+
+        /** Drops the last items of {@code uuid_list}, or appends some. */
+        public Writer uuidListResize(int count) {
+            resizeList(60, count);
+            return this;
+        }
+
+        /** Drops an item of {@code uuid_list}. */
+        public Writer uuidListRemove(int i) {
+            removeItem(60, i);
+            return this;
+        }
+
+        /** {@code uuid_list_or_null}: a list of so many items, written next. */
+        public BytesListWriter uuidListOrNull(int count) {
+            BytesListWriter list = putList(61, count, new BytesListWriter(16));
+            present(11, 2);
+            return list;
+        }
+
+        /** {@code uuid_list_or_null} of an object that is edited, as it is. */
+        public BytesListWriter uuidListOrNull() {
+            return editList(61, new BytesListWriter(16));
+        }
+
+        /** Drops the last items of {@code uuid_list_or_null}, or appends some. */
+        public Writer uuidListOrNullResize(int count) {
+            resizeList(61, count);
+            present(11, 2);
+            return this;
+        }
+
+        /** Drops an item of {@code uuid_list_or_null}. */
+        public Writer uuidListOrNullRemove(int i) {
+            removeItem(61, i);
+            return this;
+        }
+
+        /** Makes {@code uuid_list_or_null} missing. */
+        public Writer uuidListOrNullMissing() {
+            missing(11, 2);
+            return this;
+        }
+
+        /** {@code nothing_list}: a list of so many items, written next. */
+        public NullListWriter nothingList(int count) {
+            NullListWriter list = putList(62, count, new NullListWriter());
+            return list;
+        }
+
+        /** {@code nothing_list} of an object that is edited, as it is. */
+        public NullListWriter nothingList() {
+            return editList(62, new NullListWriter());
+        }
+
+        /** Drops the last items of {@code nothing_list}, or appends some. */
+        public Writer nothingListResize(int count) {
+            resizeList(62, count);
+            return this;
+        }
+
+        /** Drops an item of {@code nothing_list}. */
+        public Writer nothingListRemove(int i) {
+            removeItem(62, i);
+            return this;
+        }
+
+        /** {@code nothing_list_or_null}: a list of so many items, written next. */
+        public NullListWriter nothingListOrNull(int count) {
+            NullListWriter list = putList(63, count, new NullListWriter());
+            present(11, 4);
+            return list;
+        }
+
+        /** {@code nothing_list_or_null} of an object that is edited, as it is. */
+        public NullListWriter nothingListOrNull() {
+            return editList(63, new NullListWriter());
+        }
+
+        /** Drops the last items of {@code nothing_list_or_null}, or appends some. */
+        public Writer nothingListOrNullResize(int count) {
+            resizeList(63, count);
+            present(11, 4);
+            return this;
+        }
+
+        /** Drops an item of {@code nothing_list_or_null}. */
+        public Writer nothingListOrNullRemove(int i) {
+            removeItem(63, i);
+            return this;
+        }
+
+        /** Makes {@code nothing_list_or_null} missing. */
+        public Writer nothingListOrNullMissing() {
+            missing(11, 4);
+            return this;
+        }
+
+        /** {@code class}: int32. */
+        public Writer class_(int value) {
+            putInt(1008, value);
+            return this;
+        }
+
+        /** {@code hashCode}: int32. */
+        public Writer hashCode_(int value) {
+            putInt(1012, value);
+            present(11, 8);
+            return this;
+        }
+
+        /** Makes {@code hashCode} missing. */
+        public Writer hashCode_Missing() {
+            missing(11, 8);
+            return this;
+        }
+
+        /** {@code x y?z ?????u0041}: int32. */
+        public Writer xYZU0041(int value) {
+            putInt(1016, value);
+            present(11, 16);
+            return this;
+        }
+
+        /** Makes {@code x y?z ?????u0041} missing. */
+        public Writer xYZU0041Missing() {
+            missing(11, 16);
+            return this;
+        }
+
+        /** {@code gr??e}: int32. */
+        public Writer grE(int value) {
+            putInt(1020, value);
+            return this;
+        }
+
+        /** {@code a_b}: int32. */
+        public Writer aB(int value) {
+            putInt(1024, value);
+            present(11, 32);
+            return this;
+        }
+
+        /** Makes {@code a_b} missing. */
+        public Writer aBMissing() {
+            missing(11, 32);
+            return this;
+        }
+
+        /** {@code aB}: int32. */
+        public Writer aB_2(int value) {
+            putInt(1028, value);
+            present(11, 64);
+            return this;
+        }
+
+        /** Makes {@code aB} missing. */
+        public Writer aB_2Missing() {
+            missing(11, 64);
+            return this;
+        }
+
+        /** {@code has_a_b}: int32. */
+        public Writer hasAB_3(int value) {
+            putInt(1032, value);
+            return this;
+        }
+
+        /** {@code }: int32. */
+        public Writer unnamed(int value) {
+            putInt(1036, value);
+            return this;
+        }
+
+        /** {@code 1st}: int32. */
+        public Writer _1st(int value) {
+            putInt(1040, value);
+            return this;
+        }
+
+        /** {@code dictionary}: utf8. */
+        public Writer dictionary(String value) {
+            putString(64, value);
+            present(11, 128);
+            return this;
+        }
+
+        /** {@code dictionary}: utf8. */
+        public Writer dictionary(Utf8 value) {
+            putString(64, value);
+            present(11, 128);
+            return this;
+        }
+
+        /** Makes {@code dictionary} missing. */
+        public Writer dictionaryMissing() {
+            missing(11, 128);
+            return this;
+        }
+
+        /** {@code String}: a struct, which becomes present. */
+        public String_2.Writer string() {
+            return share(new String_2.Writer());
+        }
+
+        /** {@code inner}: a struct, which becomes present. */
+        public Inner.Writer inner() {
+            presentStruct(12, 2);
+            return share(new Inner.Writer());
+        }
+
+        /** Makes {@code inner} missing. */
+        public Writer innerMissing() {
+            missing(12, 2);
+            return this;
+        }
+
+        /** {@code structs}: a list of so many items, written next. */
+        public StructsItem.ListWriter structs(int count) {
+            StructsItem.ListWriter list = putList(68, count, new StructsItem.ListWriter());
+            present(12, 32);
+            return list;
+        }
+
+        /** {@code structs} of an object that is edited, as it is. */
+        public StructsItem.ListWriter structs() {
+            return editList(68, new StructsItem.ListWriter());
+        }
+
+        /** Drops the last items of {@code structs}, or appends some. */
+        public Writer structsResize(int count) {
+            resizeList(68, count);
+            present(12, 32);
+            return this;
+        }
+
+        /** Drops an item of {@code structs}. */
+        public Writer structsRemove(int i) {
+            removeItem(68, i);
+            return this;
+        }
+
+        /** Makes {@code structs} missing. */
+        public Writer structsMissing() {
+            missing(12, 32);
+            return this;
+        }
+
+        /** {@code pairs}: a list of so many items, written next. */
+        public PairsItem.ListWriter pairs(int count) {
+            PairsItem.ListWriter list = putList(69, count, new PairsItem.ListWriter());
+            present(12, 64);
+            return list;
+        }
+
+        /** {@code pairs} of an object that is edited, as it is. */
+        public PairsItem.ListWriter pairs() {
+            return editList(69, new PairsItem.ListWriter());
+        }
+
+        /** Makes {@code pairs} missing. */
+        public Writer pairsMissing() {
+            missing(12, 64);
+            return this;
+        }
+
+        /** {@code lists}: a list of so many items, written next. */
+        public ListListWriter<Int64ListWriter> lists(int count) {
+            ListListWriter<Int64ListWriter> list = putList(70, count, new ListListWriter<>(() -> new Int64ListWriter()));
+            return list;
+        }
+
+        /** {@code lists} of an object that is edited, as it is. */
+        public ListListWriter<Int64ListWriter> lists() {
+            return editList(70, new ListListWriter<>(() -> new Int64ListWriter()));
+        }
+
+        /** Drops the last items of {@code lists}, or appends some. */
+        public Writer listsResize(int count) {
+            resizeList(70, count);
+            return this;
+        }
+
+        /** Drops an item of {@code lists}. */
+        public Writer listsRemove(int i) {
+            removeItem(70, i);
+            return this;
+        }
+
+        /** {@code lists_of_structs}: a list of so many items, written next. */
+        public ListListWriter<ListsOfStructsItemItem.ListWriter> listsOfStructs(int count) {
+            ListListWriter<ListsOfStructsItemItem.ListWriter> list = putList(71, count, new ListListWriter<>(() -> new ListsOfStructsItemItem.ListWriter()));
+            return list;
+        }
+
+        /** {@code lists_of_structs} of an object that is edited, as it is. */
+        public ListListWriter<ListsOfStructsItemItem.ListWriter> listsOfStructs() {
+            return editList(71, new ListListWriter<>(() -> new ListsOfStructsItemItem.ListWriter()));
+        }
+
+        /** Drops the last items of {@code lists_of_structs}, or appends some. */
+        public Writer listsOfStructsResize(int count) {
+            resizeList(71, count);
+            return this;
+        }
+
+        /** Drops an item of {@code lists_of_structs}. */
+        public Writer listsOfStructsRemove(int i) {
+            removeItem(71, i);
+            return this;
+        }
+
+        /** {@code map}: a list of so many items, written next. */
+        public MapItem.ListWriter map(int count) {
+            MapItem.ListWriter list = putList(72, count, new MapItem.ListWriter());
+            return list;
+        }
+
+        /** {@code map} of an object that is edited, as it is. */
+        public MapItem.ListWriter map() {
+            return editList(72, new MapItem.ListWriter());
+        }
+
+        /** Drops the last items of {@code map}, or appends some. */
+        public Writer mapResize(int count) {
+            resizeList(72, count);
+            return this;
+        }
+
+        /** Drops an item of {@code map}. */
+        public Writer mapRemove(int i) {
+            removeItem(72, i);
+            return this;
+        }
+
+        /** {@code maps}: a list of so many items, written next. */
+        public ListListWriter<MapsItemItem.ListWriter> maps(int count) {
+            ListListWriter<MapsItemItem.ListWriter> list = putList(73, count, new ListListWriter<>(() -> new MapsItemItem.ListWriter()));
+            return list;
+        }
+
+        /** {@code maps} of an object that is edited, as it is. */
+        public ListListWriter<MapsItemItem.ListWriter> maps() {
+            return editList(73, new ListListWriter<>(() -> new MapsItemItem.ListWriter()));
+        }
+
+        /** Drops the last items of {@code maps}, or appends some. */
+        public Writer mapsResize(int count) {
+            resizeList(73, count);
+            return this;
+        }
+
+        /** Drops an item of {@code maps}. */
+        public Writer mapsRemove(int i) {
+            removeItem(73, i);
+            return this;
+        }
     }
 }

@@ -2,8 +2,10 @@
 package dray.page.generated.every;
 
 import dray.page.Int32List;
+import dray.page.Int32ListWriter;
 import dray.page.Memory;
 import dray.page.View;
+import dray.page.ViewWriter;
 import java.nio.ByteBuffer;
 
 /** The struct {@code inner}. */
@@ -50,5 +52,50 @@ public final class Inner extends View {
     public Deep deep(Deep reused) {
         need(12, 8, "deep");
         return reused.moveTo(page, object, at);
+    }
+
+    /** Writes the struct. */
+    public static final class Writer extends ViewWriter {
+        /** {@code x}: int32. */
+        public Writer x(int value) {
+            within(12, 2);
+            putInt(1044, value);
+            present(12, 4);
+            return this;
+        }
+
+        /** Makes {@code x} missing. */
+        public Writer xMissing() {
+            within(12, 2);
+            missing(12, 4);
+            return this;
+        }
+
+        /** {@code three}: a list of so many items, written next. */
+        public Int32ListWriter three(int count) {
+            within(12, 2);
+            Int32ListWriter list = putList(66, count, new Int32ListWriter());
+            return list;
+        }
+
+        /** {@code three} of an object that is edited, as it is. */
+        public Int32ListWriter three() {
+            within(12, 2);
+            return editList(66, new Int32ListWriter());
+        }
+
+        /** {@code deep}: a struct, which becomes present. */
+        public Deep.Writer deep() {
+            within(12, 2);
+            presentStruct(12, 8);
+            return share(new Deep.Writer());
+        }
+
+        /** Makes {@code deep} missing. */
+        public Writer deepMissing() {
+            within(12, 2);
+            missing(12, 8);
+            return this;
+        }
     }
 }

@@ -3,8 +3,10 @@ package dray.page.generated.every;
 
 import dray.page.Memory;
 import dray.page.StructList;
+import dray.page.StructListWriter;
 import dray.page.Utf8;
 import dray.page.View;
+import dray.page.ViewWriter;
 import java.nio.ByteBuffer;
 
 /** An item of {@code map.[]}. */
@@ -54,6 +56,41 @@ public final class MapItem extends View {
         @Override
         public MapItem get(int i, MapItem reused) {
             return reused.moveTo(page, object, place(i, 32));
+        }
+    }
+
+    /** Writes an item. */
+    public static final class Writer extends ViewWriter {
+        /** {@code key}: utf8. */
+        public Writer key(String value) {
+            putString(0, value);
+            return this;
+        }
+
+        /** {@code key}: utf8. */
+        public Writer key(Utf8 value) {
+            putString(0, value);
+            return this;
+        }
+
+        /** {@code value}: int64. */
+        public Writer value(long value) {
+            putLong(24, value);
+            present(0, 1);
+            return this;
+        }
+
+        /** Makes {@code value} missing. */
+        public Writer valueMissing() {
+            missing(0, 1);
+            return this;
+        }
+    }
+
+    /** Writes a list of such items. */
+    public static final class ListWriter extends StructListWriter<Writer> {
+        public ListWriter() {
+            super(Writer::new);
         }
     }
 }

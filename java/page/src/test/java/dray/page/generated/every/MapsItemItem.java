@@ -3,7 +3,9 @@ package dray.page.generated.every;
 
 import dray.page.Memory;
 import dray.page.StructList;
+import dray.page.StructListWriter;
 import dray.page.View;
+import dray.page.ViewWriter;
 import java.nio.ByteBuffer;
 
 /** An item of {@code maps.[].[]}. */
@@ -53,6 +55,34 @@ public final class MapsItemItem extends View {
         @Override
         public MapsItemItem get(int i, MapsItemItem reused) {
             return reused.moveTo(page, object, place(i, 32));
+        }
+    }
+
+    /** Writes an item. */
+    public static final class Writer extends ViewWriter {
+        /** {@code key}: int32. */
+        public Writer key(int value) {
+            putInt(24, value);
+            return this;
+        }
+
+        /** {@code value}: a struct, which becomes present. */
+        public Value.Writer value() {
+            presentStruct(0, 1);
+            return share(new Value.Writer());
+        }
+
+        /** Makes {@code value} missing. */
+        public Writer valueMissing() {
+            missing(0, 1);
+            return this;
+        }
+    }
+
+    /** Writes a list of such items. */
+    public static final class ListWriter extends StructListWriter<Writer> {
+        public ListWriter() {
+            super(Writer::new);
         }
     }
 }

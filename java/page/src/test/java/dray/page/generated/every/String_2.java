@@ -3,6 +3,7 @@ package dray.page.generated.every;
 
 import dray.page.Utf8;
 import dray.page.View;
+import dray.page.ViewWriter;
 import java.nio.ByteBuffer;
 
 /** The struct {@code String}. */
@@ -31,5 +32,33 @@ public final class String_2 extends View {
     /** {@code b}: utf8. */
     public Utf8 b() {
         return Utf8.of(page, object, at + 864);
+    }
+
+    /** Writes the struct. */
+    public static final class Writer extends ViewWriter {
+        /** {@code a}: int8. */
+        public Writer a(byte value) {
+            putByte(1098, value);
+            present(12, 1);
+            return this;
+        }
+
+        /** Makes {@code a} missing. */
+        public Writer aMissing() {
+            missing(12, 1);
+            return this;
+        }
+
+        /** {@code b}: utf8. */
+        public Writer b(String value) {
+            putString(65, value);
+            return this;
+        }
+
+        /** {@code b}: utf8. */
+        public Writer b(Utf8 value) {
+            putString(65, value);
+            return this;
+        }
     }
 }

@@ -2,8 +2,10 @@
 package dray.page.generated.every;
 
 import dray.page.StructList;
+import dray.page.StructListWriter;
 import dray.page.Utf8;
 import dray.page.View;
+import dray.page.ViewWriter;
 import java.nio.ByteBuffer;
 
 /** An item of {@code structs.[]}. */
@@ -53,6 +55,41 @@ public final class StructsItem extends View {
         @Override
         public StructsItem get(int i, StructsItem reused) {
             return reused.moveTo(page, object, place(i, 32));
+        }
+    }
+
+    /** Writes an item. */
+    public static final class Writer extends ViewWriter {
+        /** {@code a}: int8. */
+        public Writer a(byte value) {
+            putByte(24, value);
+            present(0, 1);
+            return this;
+        }
+
+        /** Makes {@code a} missing. */
+        public Writer aMissing() {
+            missing(0, 1);
+            return this;
+        }
+
+        /** {@code b}: utf8. */
+        public Writer b(String value) {
+            putString(0, value);
+            return this;
+        }
+
+        /** {@code b}: utf8. */
+        public Writer b(Utf8 value) {
+            putString(0, value);
+            return this;
+        }
+    }
+
+    /** Writes a list of such items. */
+    public static final class ListWriter extends StructListWriter<Writer> {
+        public ListWriter() {
+            super(Writer::new);
         }
     }
 }

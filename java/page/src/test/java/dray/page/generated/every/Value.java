@@ -3,6 +3,7 @@ package dray.page.generated.every;
 
 import dray.page.Utf8;
 import dray.page.View;
+import dray.page.ViewWriter;
 import java.nio.ByteBuffer;
 
 /** The struct {@code maps.[].[].value}. */
@@ -31,5 +32,37 @@ public final class Value extends View {
     /** {@code b}: utf8. */
     public Utf8 b() {
         return Utf8.of(page, object, at + 8);
+    }
+
+    /** Writes the struct. */
+    public static final class Writer extends ViewWriter {
+        /** {@code a}: int8. */
+        public Writer a(byte value) {
+            within(0, 1);
+            putByte(28, value);
+            present(0, 2);
+            return this;
+        }
+
+        /** Makes {@code a} missing. */
+        public Writer aMissing() {
+            within(0, 1);
+            missing(0, 2);
+            return this;
+        }
+
+        /** {@code b}: utf8. */
+        public Writer b(String value) {
+            within(0, 1);
+            putString(0, value);
+            return this;
+        }
+
+        /** {@code b}: utf8. */
+        public Writer b(Utf8 value) {
+            within(0, 1);
+            putString(0, value);
+            return this;
+        }
     }
 }

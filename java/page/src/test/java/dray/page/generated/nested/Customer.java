@@ -4,6 +4,7 @@ package dray.page.generated.nested;
 import dray.page.Memory;
 import dray.page.Utf8;
 import dray.page.View;
+import dray.page.ViewWriter;
 import java.nio.ByteBuffer;
 
 /** An object of the schema. */
@@ -31,5 +32,49 @@ public final class Customer extends View {
     /** The same, shown by a view that is moved there: nothing is allocated. */
     public OrdersItem.List orders(OrdersItem.List reused) {
         return reused.moveTo(page, object, at + 24);
+    }
+
+    /** Writes an object that is built or edited. */
+    public static final class Writer extends ViewWriter {
+        /** {@code key}: int32. */
+        public Writer key(int value) {
+            putInt(32, value);
+            return this;
+        }
+
+        /** {@code name}: utf8. */
+        public Writer name(String value) {
+            putString(0, value);
+            return this;
+        }
+
+        /** {@code name}: utf8. */
+        public Writer name(Utf8 value) {
+            putString(0, value);
+            return this;
+        }
+
+        /** {@code orders}: a list of so many items, written next. */
+        public OrdersItem.ListWriter orders(int count) {
+            OrdersItem.ListWriter list = putList(1, count, new OrdersItem.ListWriter());
+            return list;
+        }
+
+        /** {@code orders} of an object that is edited, as it is. */
+        public OrdersItem.ListWriter orders() {
+            return editList(1, new OrdersItem.ListWriter());
+        }
+
+        /** Drops the last items of {@code orders}, or appends some. */
+        public Writer ordersResize(int count) {
+            resizeList(1, count);
+            return this;
+        }
+
+        /** Drops an item of {@code orders}. */
+        public Writer ordersRemove(int i) {
+            removeItem(1, i);
+            return this;
+        }
     }
 }

@@ -3,7 +3,9 @@ package dray.page.generated.nested;
 
 import dray.page.Memory;
 import dray.page.StructList;
+import dray.page.StructListWriter;
 import dray.page.View;
+import dray.page.ViewWriter;
 import java.nio.ByteBuffer;
 
 /** An item of {@code orders.[].items.[]}. */
@@ -53,6 +55,35 @@ public final class ItemsItem extends View {
         @Override
         public ItemsItem get(int i, ItemsItem reused) {
             return reused.moveTo(page, object, place(i, 12));
+        }
+    }
+
+    /** Writes an item. */
+    public static final class Writer extends ViewWriter {
+        /** {@code part}: int32. */
+        public Writer part(int value) {
+            putInt(4, value);
+            return this;
+        }
+
+        /** {@code quantity}: int16. */
+        public Writer quantity(short value) {
+            putShort(8, value);
+            present(0, 1);
+            return this;
+        }
+
+        /** Makes {@code quantity} missing. */
+        public Writer quantityMissing() {
+            missing(0, 1);
+            return this;
+        }
+    }
+
+    /** Writes a list of such items. */
+    public static final class ListWriter extends StructListWriter<Writer> {
+        public ListWriter() {
+            super(Writer::new);
         }
     }
 }

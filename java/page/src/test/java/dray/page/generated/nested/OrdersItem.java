@@ -3,8 +3,10 @@ package dray.page.generated.nested;
 
 import dray.page.Memory;
 import dray.page.StructList;
+import dray.page.StructListWriter;
 import dray.page.Times;
 import dray.page.View;
+import dray.page.ViewWriter;
 import java.nio.ByteBuffer;
 import java.time.LocalDate;
 
@@ -65,6 +67,59 @@ public final class OrdersItem extends View {
         @Override
         public OrdersItem get(int i, OrdersItem reused) {
             return reused.moveTo(page, object, place(i, 24));
+        }
+    }
+
+    /** Writes an item. */
+    public static final class Writer extends ViewWriter {
+        /** {@code date}: date, days since 1970-01-01. */
+        public Writer date(int value) {
+            putInt(16, value);
+            present(0, 1);
+            return this;
+        }
+
+        /** {@code date}: date, days since 1970-01-01. */
+        public Writer dateDate(LocalDate value) {
+            putInt(16, Math.toIntExact(value.toEpochDay()));
+            present(0, 1);
+            return this;
+        }
+
+        /** Makes {@code date} missing. */
+        public Writer dateMissing() {
+            missing(0, 1);
+            return this;
+        }
+
+        /** {@code items}: a list of so many items, written next. */
+        public ItemsItem.ListWriter items(int count) {
+            ItemsItem.ListWriter list = putList(0, count, new ItemsItem.ListWriter());
+            return list;
+        }
+
+        /** {@code items} of an object that is edited, as it is. */
+        public ItemsItem.ListWriter items() {
+            return editList(0, new ItemsItem.ListWriter());
+        }
+
+        /** Drops the last items of {@code items}, or appends some. */
+        public Writer itemsResize(int count) {
+            resizeList(0, count);
+            return this;
+        }
+
+        /** Drops an item of {@code items}. */
+        public Writer itemsRemove(int i) {
+            removeItem(0, i);
+            return this;
+        }
+    }
+
+    /** Writes a list of such items. */
+    public static final class ListWriter extends StructListWriter<Writer> {
+        public ListWriter() {
+            super(Writer::new);
         }
     }
 }

@@ -1,0 +1,207 @@
+package dray.page;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.function.Supplier;
+
+/**
+ * Changes objects of a page in place ({@code spec/page.md} section 11). Generated code has one for
+ * its schema.
+ *
+ * <p>Values of a fixed width, and strings that keep their place, are written where they lie. An
+ * object that needs another size is written anew behind the last one, and the page is compacted,
+ * into other memory, when too much of it is dead. So a view that was taken before shows the old
+ * value, or the new one, and never another object's. Nobody may read while a change is made.
+ */
+public abstract class PageEditor<W extends ViewWriter> {
+    private final Layout layout;
+    private final int standardBytes;
+    private final boolean large;
+    private final Supplier<W> writer;
+    private final Target.Version version = new Target.Version();
+    private VerifiedPage page;
+    private ByteBuffer buffer;
+    /** The bytes of dead extents. */
+    private int dead;
+    private boolean sealed;
+
+    /**
+     * Edits a copy of a page.
+     *
+     * @param standardBytes the standard size of the file's pages; a large page grows by it
+     */
+    protected PageEditor(VerifiedPage page, Layout layout, Supplier<W> writer, int standardBytes) {
+        ObjectPage.check(page.layout(), layout);
+        if (!PageHeader.isStandardSize(standardBytes)) {
+            throw new IllegalArgumentException("no page has " + standardBytes + " bytes");
+        }
+        PageHeader header = page.header();
+        this.layout = layout;
+        this.standardBytes = standardBytes;
+        this.writer = writer;
+        large = header.large();
+        ByteBuffer copy = newPage(header.pageBytes());
+        copy.put(0, page.bytes(), 0, header.pageBytes());
+        use(copy);
+        Memory.putInt(buffer, PageHeader.EDITION_AT, header.edition() + 1);
+        putFlags(header.moved() ? PageHeader.FLAG_MOVED : 0);
+        Memory.putInt(buffer, PageHeader.CHECKSUM_AT, 0);
+        dead = header.moved() ? deadBytes(false) : 0;
+    }
+
+    private static ByteBuffer newPage(int bytes) {
+        return ByteBuffer.allocate(bytes).order(ByteOrder.LITTLE_ENDIAN);
+    }
+
+    private void use(ByteBuffer buffer) {
+        this.buffer = buffer;
+        page = new VerifiedPage(layout, buffer);
+    }
+
+    private void putFlags(int more) {
+        Memory.putShort(buffer, PageHeader.FLAGS_AT,
+                more | (large ? PageHeader.FLAG_LARGE : 0));
+    }
+
+    /** Walks the extents, and returns the bytes of dead ones. */
+    private int deadBytes(boolean zero) {
+        int dead = 0;
+        int end = objectsEnd();
+        for (int at = PageHeader.BYTES; at < end;) {
+            int word = Memory.getInt(buffer, at);
+            int size = word & ~Verifier.DEAD;
+            if (word < 0) {
+                dead += size;
+                if (zero) {
+                    Memory.zero(buffer, at + 4, at + size);
+                }
+            }
+            at += size;
+        }
+        return dead;
+    }
+
+    private int objectsEnd() {
+        return Memory.getInt(buffer, PageHeader.OBJECTS_END_AT);
+    }
+
+    private int slotsAt() {
+        return buffer.limit() - PageHeader.SLOT_BYTES * page.size();
+    }
+
+    final ByteBuffer buffer() {
+        if (sealed) {
+            throw Target.misuse("the page was sealed");
+        }
+        return buffer;
+    }
+
+    final int objectAt(int slot) {
+        return page.objectAt(slot);
+    }
+
+    /** The number of objects. */
+    public final int size() {
+        return page.size();
+    }
+
+    /** A writer of an object's fields. It finds the object again after each change. */
+    public final W object(int slot) {
+        buffer();
+        W root = writer.get();
+        root.set(new EditTarget(layout, version, this, slot), layout.record, 0, null, 0);
+        return root;
+    }
+
+    /** The page as it is. After an object was written anew, take the page again. */
+    public final VerifiedPage page() {
+        return page;
+    }
+
+    /** Writes an object anew with a change. If that does not fit, the page is as it was. */
+    final void rewrite(int slot, Rewriter.Change change) {
+        int old = objectAt(slot);
+        ByteBuffer extent = Rewriter.rewrite(layout, buffer(), old, change);
+        int size = extent.limit();
+        int end = objectsEnd();
+        if (large) {
+            replaceLarge(extent);
+        } else if (end + size > slotsAt()) {
+            compact(slot, extent);
+        } else {
+            int oldBytes = Memory.getInt(buffer, old);
+            buffer.put(end, extent, 0, size);
+            Memory.putInt(buffer, buffer.limit() - PageHeader.SLOT_BYTES * (slot + 1), end);
+            Memory.putInt(buffer, PageHeader.OBJECTS_END_AT, end + size);
+            Memory.putInt(buffer, old, oldBytes | Verifier.DEAD);
+            putFlags(PageHeader.FLAG_MOVED);
+            dead += oldBytes;
+            version.value++;
+            if (4L * dead >= objectsEnd() - PageHeader.BYTES) {
+                compact();
+            }
+        }
+    }
+
+    private void replaceLarge(ByteBuffer extent) {
+        long bytes = Memory.pad((long) PageHeader.BYTES + extent.limit() + PageHeader.SLOT_BYTES,
+                (long) standardBytes);
+        if (bytes >= Record.BYTES_END) {
+            throw new PageException(Refusal.LIMIT, "an object of " + extent.limit()
+                    + " bytes fits no page");
+        }
+        ByteBuffer larger = newPage((int) bytes);
+        larger.put(0, buffer, 0, PageHeader.BYTES);
+        larger.put(PageHeader.BYTES, extent, 0, extent.limit());
+        Memory.putInt(larger, PageHeader.PAGE_BYTES_AT, (int) bytes);
+        Memory.putInt(larger, PageHeader.OBJECTS_END_AT, PageHeader.BYTES + extent.limit());
+        Memory.putInt(larger, (int) bytes - PageHeader.SLOT_BYTES, PageHeader.BYTES);
+        use(larger);
+        version.value++;
+    }
+
+    /** Moves the objects together, in the order of their slots, into other memory. */
+    public final void compact() {
+        buffer();
+        compact(-1, null);
+    }
+
+    private void compact(int changed, ByteBuffer extent) {
+        ByteBuffer compacted = newPage(buffer.limit());
+        int at = PageHeader.BYTES;
+        int slotsAt = slotsAt();
+        for (int slot = 0; slot < size(); slot++) {
+            boolean isChanged = slot == changed;
+            int from = isChanged ? 0 : objectAt(slot);
+            ByteBuffer source = isChanged ? extent : buffer;
+            int size = Memory.getInt(source, from);
+            if (size > slotsAt - at) {
+                throw new PageException(Refusal.LIMIT, "the changed object has " + extent.limit()
+                        + " bytes and does not fit its page of " + buffer.limit()
+                        + "; write it to another page");
+            }
+            compacted.put(at, source, from, size);
+            Memory.putInt(compacted, buffer.limit() - PageHeader.SLOT_BYTES * (slot + 1), at);
+            at += size;
+        }
+        compacted.put(0, buffer, 0, PageHeader.BYTES);
+        Memory.putInt(compacted, PageHeader.OBJECTS_END_AT, at);
+        use(compacted);
+        putFlags(0);
+        dead = 0;
+        version.value++;
+    }
+
+    /** Ends the changes: dead bytes become 0, and the page gets its checksum. */
+    public final VerifiedPage seal() {
+        buffer();
+        if (dead > 0) {
+            deadBytes(true);
+        }
+        putFlags(PageHeader.FLAG_CHECKSUM | (dead > 0 ? PageHeader.FLAG_MOVED : 0));
+        Memory.putInt(buffer, PageHeader.CHECKSUM_AT, PageHeader.checksumOf(buffer));
+        sealed = true;
+        version.value++;
+        return page;
+    }
+}

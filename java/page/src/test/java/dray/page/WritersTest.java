@@ -1,0 +1,150 @@
+package dray.page;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import dray.page.generated.nested.Customer;
+import dray.page.generated.nested.CustomerBuilder;
+import dray.page.generated.nested.CustomerEditor;
+import dray.page.generated.nested.CustomerPage;
+import dray.page.generated.nested.ItemsItem;
+import dray.page.generated.nested.OrdersItem;
+import java.time.LocalDate;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+
+/** Generated builders and editors of the nested object of {@code spec/page.md} section 8. */
+class WritersTest {
+    /** Writes the object of the specification. */
+    private static void writeMiller(Customer.Writer customer) {
+        customer.key(5).name("Miller");
+        OrdersItem.ListWriter orders = customer.orders(2);
+        OrdersItem.Writer order = orders.next().dateDate(LocalDate.ofEpochDay(100));
+        ItemsItem.ListWriter items = order.items(2);
+        items.next().part(1).quantity((short) 10);
+        items.next().part(2);
+        orders.next();
+    }
+
+    private static VerifiedPage millers(int count, int pageBytes) {
+        var builder = new CustomerBuilder(pageBytes);
+        for (int i = 0; i < count; i++) {
+            writeMiller(builder.begin());
+            builder.end();
+        }
+        return builder.finish().get(0);
+    }
+
+    @Test
+    void theNestedObjectIsBuilt() {
+        VerifiedPage vector = Vectors.verify(Vectors.bytes(
+                Vectors.ROOT.resolve("spec/vectors/accept/nested-example.page")));
+        VerifiedPage built = millers(1, 4096);
+        int bytes = Memory.getInt(vector.bytes(), vector.objectAt(0));
+        var expected = new byte[bytes];
+        var found = new byte[bytes];
+        vector.bytes().get(vector.objectAt(0), expected);
+        built.bytes().get(built.objectAt(0), found);
+        assertArrayEquals(expected, found);
+    }
+
+    @Test
+    void valuesAreOverwrittenWhereTheyLie() {
+        var editor = new CustomerEditor(millers(3, 4096));
+        Customer view = new CustomerPage(editor.page()).get(1);
+        Customer.Writer customer = editor.object(1);
+        customer.key(77).name("Meier");
+        customer.orders().get(0).dateMissing().items().get(1).quantity((short) 3);
+        assertEquals(77, view.key());
+        assertEquals("Meier", view.name().toString());
+        assertFalse(view.orders().get(0).hasDate());
+        assertEquals(3, view.orders().get(0).items().get(1).quantity());
+        VerifiedPage sealed = editor.seal();
+        assertFalse(sealed.header().moved());
+        VerifiedPage.verify(CustomerPage.LAYOUT, sealed.bytes());
+    }
+
+    @Test
+    void whatGrowsIsWrittenAnewAndOldViewsKeepTheOldValue() {
+        var editor = new CustomerEditor(millers(20, 4096));
+        Customer old = new CustomerPage(editor.page()).get(3);
+        Customer.Writer customer = editor.object(3);
+        customer.name("a name that needs a tail");
+        assertEquals("Miller", old.name().toString());
+        assertTrue(editor.page().header().moved());
+        Customer renamed = new CustomerPage(editor.page()).get(3);
+        // The writer finds its object again, and so do writers of its items.
+        OrdersItem.Writer order = customer.orders().get(0);
+        customer.name("a name that needs a longer tail");
+        order.date(7);
+        order.itemsResize(3).items().get(2).part(9);
+        customer.ordersRemove(1);
+        assertEquals("a name that needs a tail", renamed.name().toString());
+        editor.compact();
+        Customer now = new CustomerPage(editor.page()).get(3);
+        assertEquals("a name that needs a longer tail", now.name().toString());
+        assertEquals(1, now.orders().size());
+        assertEquals(7, now.orders().get(0).date());
+        assertEquals(9, now.orders().get(0).items().get(2).part());
+        assertEquals("a name that needs a tail", renamed.name().toString());
+        assertEquals("Miller", old.name().toString());
+        VerifiedPage.verify(CustomerPage.LAYOUT, editor.seal().bytes());
+    }
+
+    @Test
+    void anObjectThatDoesNotFitLeavesThePageAsItWas() {
+        var editor = new CustomerEditor(millers(20, 4096));
+        byte[] before = BuildTest.bytes(editor.page());
+        var refused = assertThrows(PageException.class,
+                () -> editor.object(0).name("x".repeat(4000)));
+        assertEquals(Refusal.LIMIT, refused.refusal());
+        assertArrayEquals(before, BuildTest.bytes(editor.page()));
+    }
+
+    @Test
+    void aLargePageIsReplacedByOneThatFits() {
+        var builder = new CustomerBuilder(4096);
+        builder.begin().key(1).name("x".repeat(5000));
+        builder.end();
+        var editor = new CustomerEditor(builder.finish().get(0), 4096);
+        assertEquals(8192, editor.page().bytes().limit());
+        editor.object(0).name("y".repeat(50_000));
+        VerifiedPage page = VerifiedPage.verify(CustomerPage.LAYOUT, editor.seal().bytes());
+        assertEquals(13 * 4096, page.bytes().limit());
+        assertEquals(50_000, new CustomerPage(page).get(0).name().length());
+    }
+
+    @Test
+    void misuseIsExplained() {
+        var builder = new CustomerBuilder();
+        Customer.Writer customer = builder.begin();
+        OrdersItem.ListWriter orders = customer.orders(2);
+        OrdersItem.Writer order = orders.next();
+        var late = assertThrows(IllegalStateException.class,
+                () -> customer.name("longer than twelve bytes"));
+        assertTrue(late.getMessage().contains("2 items got 1"), late.getMessage());
+        orders.next();
+        var tooLate = assertThrows(IllegalStateException.class,
+                () -> customer.name("longer than twelve bytes"));
+        assertTrue(tooLate.getMessage().contains("order of the schema"), tooLate.getMessage());
+        assertThrows(IllegalStateException.class, orders::next);
+        assertThrows(IllegalStateException.class, builder::begin);
+        assertThrows(IllegalStateException.class, builder::finish);
+        assertThrows(IllegalStateException.class, () -> customer.orders());
+        builder.end();
+        var stale = assertThrows(IllegalStateException.class, () -> order.date(1));
+        assertTrue(stale.getMessage().contains("finished"), stale.getMessage());
+        assertThrows(IllegalArgumentException.class, () -> builder.begin().name("\ud800"));
+        builder.cancel();
+        List<VerifiedPage> pages = builder.finish();
+        VerifiedPage.verify(CustomerPage.LAYOUT, pages.get(0).bytes());
+        var editor = new CustomerEditor(pages.get(0));
+        Customer.Writer writer = editor.object(0);
+        assertThrows(IndexOutOfBoundsException.class, () -> writer.orders().get(2));
+        editor.seal();
+        assertThrows(IllegalStateException.class, () -> writer.key(1));
+    }
+}
