@@ -86,6 +86,11 @@ class PageFile(Sequence[Object]):
         )
 
     @property
+    def schema_digest(self) -> bytes:
+        """The SHA-256 of the schema, by which generated accessors know their files."""
+        return self._native.schema_digest()
+
+    @property
     def key(self) -> list[str]:
         """The fields by which :meth:`find` finds objects; empty if the file has no key. The name of
         a field in a struct follows the struct's, with a point between.

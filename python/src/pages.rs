@@ -63,6 +63,10 @@ impl PageFile {
         (self.file.len(), self.file.page_count(), self.file.file_bytes())
     }
 
+    fn schema_digest<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, self.file.schema_digest())
+    }
+
     /// The paths of the key's fields.
     fn key(&self) -> Vec<KeyPath> {
         self.file.key().into_iter().map(|(path, _)| path.clone()).collect()

@@ -13,7 +13,7 @@ use names::{ClassNames, FieldNames, comment, field_names, literal};
 use value::Getter;
 
 /// The accessors of a model as Java source files of a package, which may be empty.
-pub fn sources(model: &Model, package: &str) -> Vec<Source> {
+pub(crate) fn sources(model: &Model, package: &str) -> Vec<Source> {
     let names = ClassNames::new(model);
     let writer = Java { model, package, names };
     let mut sources: Vec<Source> =

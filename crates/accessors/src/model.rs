@@ -176,7 +176,7 @@ fn joined(path: &str, name: &str) -> String {
 }
 
 /// The name, or the name with a number that nothing else has.
-fn unique(taken: &mut HashSet<String>, name: String) -> String {
+pub(crate) fn unique(taken: &mut HashSet<String>, name: String) -> String {
     let numbered = (2..).map(|number| format!("{name}_{number}"));
     let unique = std::iter::once(name.clone()).chain(numbered).find(|name| !taken.contains(name));
     let unique = unique.unwrap_or(name);
@@ -185,7 +185,7 @@ fn unique(taken: &mut HashSet<String>, name: String) -> String {
 }
 
 /// The name as an identifier: letters, digits and underscores of ASCII.
-fn identifier(name: &str) -> String {
+pub(crate) fn identifier(name: &str) -> String {
     let kept = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     let name: String = name.chars().map(kept).collect();
     match name.chars().next() {

@@ -15,11 +15,12 @@ mod write;
 use std::collections::HashSet;
 use std::fmt::Write;
 
+use crate::model::unique;
 use crate::{Class, Model, Source};
-use types::{Classes, ident, unique};
+use types::{Classes, ident};
 
 /// The source files of a module. `namespace` is the module's name.
-pub fn sources(model: &Model, namespace: &str) -> Vec<Source> {
+pub(crate) fn sources(model: &Model, namespace: &str) -> Vec<Source> {
     let mut text = String::new();
     let classes = Classes::of(model);
     let mut out = Out { text: &mut text, indent: 0 };

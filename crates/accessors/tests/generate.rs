@@ -9,12 +9,12 @@ mod schemas;
 use std::fs;
 use std::path::Path;
 
-use dray_accessors::rust;
+use dray_accessors::Language;
 
 #[test]
 fn modules_are_as_the_generator_writes_them() {
     for (module, name, schema, key) in schemas::all() {
-        let sources = rust::sources(&schemas::model(name, schema, key), module);
+        let sources = Language::Rust.sources(&schemas::model(name, schema, key), module);
         let [source] = &sources[..] else { panic!("{} files", sources.len()) };
         let path = Path::new("tests/generated").join(&source.path);
         if std::env::var_os("DRAY_WRITE").is_some() {

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::Path;
 
-use dray_accessors::{Model, java};
+use dray_accessors::{Language, Model};
 use dray_format::{Field, Schema, Type, Unit};
 use dray_pagefile::{PageFile, PageFileOptions, PageFileWriter};
 
@@ -41,7 +41,7 @@ fn check(folder: &str, name: &str, fields: Vec<Field>, key: Vec<Vec<String>>) {
     let opened = PageFile::open(&file);
     fs::remove_file(&file).unwrap();
     let model = Model::of_file(&opened.unwrap(), name);
-    let sources = java::sources(&model, &format!("{PACKAGE}.{folder}"));
+    let sources = Language::Java.sources(&model, &format!("{PACKAGE}.{folder}"));
     let kept = Path::new(SOURCES).join(PACKAGE.replace('.', "/")).join(folder);
     if std::env::var_os("DRAY_WRITE").is_some() {
         let _ = fs::remove_dir_all(&kept);

@@ -6,11 +6,13 @@
 //!                                           ▼                           │ progress
 //!                                         format: table, CSV, JSON, Arrow, Parquet, pages
 //!   load, copy ──▶ destination: a table of PostgreSQL      pages ──▶ dray-pagefile
+//!   accessors ──▶ dray-accessors
 //!   adbc ──▶ manifests of the ADBC driver      completions, manual ──▶ what packages install
 //! ```
 
 #![deny(unsafe_code)]
 
+mod accessors;
 mod adbc;
 mod completions;
 mod copy;
@@ -83,6 +85,7 @@ enum Command {
     Tables(tables::Arguments),
     Nest(nest::Arguments),
     Pages(pages::Arguments),
+    Accessors(accessors::Arguments),
     Adbc(adbc::Arguments),
     Completions(completions::Arguments),
     Manual(manual::Arguments),
@@ -100,6 +103,7 @@ fn main() -> ExitCode {
         Command::Tables(arguments) => tables::run(&arguments),
         Command::Nest(arguments) => nest::run(&arguments),
         Command::Pages(arguments) => pages::run(&arguments),
+        Command::Accessors(arguments) => accessors::run(&arguments),
         Command::Adbc(arguments) => adbc::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments, Program::command()),
         Command::Manual(arguments) => manual::run(&arguments, Program::command()),

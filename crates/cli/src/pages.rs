@@ -221,7 +221,7 @@ fn write<'a>(
     Ok(())
 }
 
-fn failure(error: dray_pagefile::Error) -> Failure {
+pub(crate) fn failure(error: dray_pagefile::Error) -> Failure {
     match error.kind() {
         ErrorKind::Usage | ErrorKind::Io | ErrorKind::Magic => Failure::Usage(error.to_string()),
         _ => Failure::Start(error.to_string()),

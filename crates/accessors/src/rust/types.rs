@@ -1,5 +1,6 @@
 //! How names and types of a schema are written in Rust.
 
+use crate::model::unique;
 use std::collections::HashSet;
 
 use dray_format::Type;
@@ -20,15 +21,6 @@ pub(super) fn ident(name: &str) -> String {
         name if KEYWORDS.split_whitespace().any(|keyword| keyword == name) => format!("r#{name}"),
         name => name.to_owned(),
     }
-}
-
-/// The name, or the name with a number that nothing else has.
-pub(super) fn unique(taken: &mut HashSet<String>, name: String) -> String {
-    let numbered = (2..).map(|number| format!("{name}_{number}"));
-    let found = std::iter::once(name.clone()).chain(numbered).find(|name| !taken.contains(name));
-    let found = found.unwrap_or(name);
-    taken.insert(found.clone());
-    found
 }
 
 /// The classes of a model, with what Rust needs to know of them.

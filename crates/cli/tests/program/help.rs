@@ -13,6 +13,7 @@ fn help_has_examples_and_is_wrapped_once() {
         &["sort"],
         &["nest"],
         &["pages"],
+        &["accessors"],
         &["adbc"],
         &["adbc", "install"],
         &["adbc", "check"],
