@@ -73,7 +73,7 @@ fn the_nested_object_of_the_specification() {
     check("nested", "customer", fields, vec![path(&["key"])]);
 }
 
-/// Customers with orders and line items, which the measurements read.
+/// Line items, and customers with orders and line items, which the measurements read.
 #[test]
 fn customers() {
     let longs = ["orderkey", "partkey", "suppkey", "extendedprice", "discount", "tax"];
@@ -86,6 +86,7 @@ fn customers() {
     item.extend(of(&["linenumber"], Type::Int32));
     item.extend(of(&dates, Type::Date32));
     item.extend(of(&texts, Type::Utf8));
+    check("lineitems", "lineitem", item.clone(), vec![]);
     let order = vec![
         field("orderkey", Type::Int64, false),
         field("items", list(Type::Struct(item), false), false),

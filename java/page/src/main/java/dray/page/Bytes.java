@@ -4,17 +4,27 @@ import java.nio.ByteBuffer;
 
 /** A binary value where it lies on a page. It is valid as long as the page is. */
 public final class Bytes implements Comparable<Bytes> {
-    private ByteBuffer page;
-    private int from;
-    private int length;
+    private final ByteBuffer page;
+    private final int object;
+    /** Where its place is; the complement of where its bytes are, if it has none. */
+    private final int at;
+    private final int length;
 
-    /** An empty value, to be set by an accessor. */
-    public Bytes() {
-        this(ByteBuffer.allocate(0), 0, 0);
+    private Bytes(ByteBuffer page, int object, int at, int length) {
+        this.page = page;
+        this.object = object;
+        this.at = at;
+        this.length = length;
     }
 
+    /** The bytes from an offset on. */
     public Bytes(ByteBuffer page, int from, int length) {
-        set(page, from, length);
+        this(page, 0, ~from, length);
+    }
+
+    /** The value whose place is at an offset of an object's page. For generated accessors. */
+    public static Bytes of(ByteBuffer page, int object, int at) {
+        return new Bytes(page, object, at, Memory.getInt(page, at));
     }
 
     /** Where the bytes of a string begin whose place is at an offset of the page. */
@@ -23,17 +33,9 @@ public final class Bytes implements Comparable<Bytes> {
         return length <= Record.INLINE_MAX ? at + 4 : object + Memory.getInt(page, at + 12);
     }
 
-    /** The value whose place is at an offset of an object's page. For generated accessors. */
-    public static Bytes of(ByteBuffer page, int object, int at) {
-        return new Bytes(page, start(page, object, at), Memory.getInt(page, at));
-    }
-
-
-    Bytes set(ByteBuffer page, int from, int length) {
-        this.page = page;
-        this.from = from;
-        this.length = length;
-        return this;
+    /** Where the bytes begin. Only who needs them looks it up. */
+    private int from() {
+        return at < 0 ? ~at : start(page, object, at);
     }
 
     public int length() {
@@ -44,18 +46,18 @@ public final class Bytes implements Comparable<Bytes> {
         if (i < 0 || i >= length) {
             throw new IndexOutOfBoundsException("byte " + i + " of " + length);
         }
-        return page.get(from + i);
+        return page.get(from() + i);
     }
 
     public byte[] toByteArray() {
         var bytes = new byte[length];
-        page.get(from, bytes);
+        page.get(from(), bytes);
         return bytes;
     }
 
     /** A view of the bytes. */
     public ByteBuffer buffer() {
-        return Memory.slice(page, from, length);
+        return Memory.slice(page, from(), length);
     }
 
     static int compare(ByteBuffer a, int aFrom, int aLength, ByteBuffer b, int bFrom, int bLength) {
@@ -85,7 +87,7 @@ public final class Bytes implements Comparable<Bytes> {
     /** The order of unsigned bytes. */
     @Override
     public int compareTo(Bytes other) {
-        return compare(page, from, length, other.page, other.from, other.length);
+        return compare(page, from(), length, other.page, other.from(), other.length);
     }
 
     @Override
@@ -95,7 +97,7 @@ public final class Bytes implements Comparable<Bytes> {
 
     @Override
     public int hashCode() {
-        return hash(page, from, length);
+        return hash(page, from(), length);
     }
 
     /** The bytes in hexadecimal. */

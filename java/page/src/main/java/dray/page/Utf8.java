@@ -5,30 +5,32 @@ import java.nio.charset.StandardCharsets;
 
 /** A string where it lies, as UTF-8, on a page. It is valid as long as the page is. */
 public final class Utf8 implements Comparable<Utf8> {
-    private ByteBuffer page;
-    private int from;
-    private int length;
+    private final ByteBuffer page;
+    private final int object;
+    /** Where its place is; the complement of where its bytes are, if it has none. */
+    private final int at;
+    private final int length;
 
-    /** An empty string, to be set by an accessor. */
-    public Utf8() {
-        this(ByteBuffer.allocate(0), 0, 0);
+    private Utf8(ByteBuffer page, int object, int at, int length) {
+        this.page = page;
+        this.object = object;
+        this.at = at;
+        this.length = length;
     }
 
+    /** The bytes from an offset on. */
     public Utf8(ByteBuffer page, int from, int length) {
-        set(page, from, length);
+        this(page, 0, ~from, length);
     }
 
     /** The string whose place is at an offset of an object's page. For generated accessors. */
     public static Utf8 of(ByteBuffer page, int object, int at) {
-        return new Utf8(page, Bytes.start(page, object, at), Memory.getInt(page, at));
+        return new Utf8(page, object, at, Memory.getInt(page, at));
     }
 
-
-    Utf8 set(ByteBuffer page, int from, int length) {
-        this.page = page;
-        this.from = from;
-        this.length = length;
-        return this;
+    /** Where the bytes begin. Only who needs them looks it up. */
+    private int from() {
+        return at < 0 ? ~at : Bytes.start(page, object, at);
     }
 
     /** The number of bytes. */
@@ -40,24 +42,24 @@ public final class Utf8 implements Comparable<Utf8> {
         if (i < 0 || i >= length) {
             throw new IndexOutOfBoundsException("byte " + i + " of " + length);
         }
-        return page.get(from + i);
+        return page.get(from() + i);
     }
 
     public byte[] toByteArray() {
         var bytes = new byte[length];
-        page.get(from, bytes);
+        page.get(from(), bytes);
         return bytes;
     }
 
     /** A view of the bytes. */
     public ByteBuffer buffer() {
-        return Memory.slice(page, from, length);
+        return Memory.slice(page, from(), length);
     }
 
     /** The order of Unicode code points, which is that of the bytes. */
     @Override
     public int compareTo(Utf8 other) {
-        return Bytes.compare(page, from, length, other.page, other.from, other.length);
+        return Bytes.compare(page, from(), length, other.page, other.from(), other.length);
     }
 
     @Override
@@ -67,7 +69,7 @@ public final class Utf8 implements Comparable<Utf8> {
 
     @Override
     public int hashCode() {
-        return Bytes.hash(page, from, length);
+        return Bytes.hash(page, from(), length);
     }
 
     /** Whether it has the same characters. */
