@@ -31,10 +31,10 @@ ALL_EXTENSION_FAULTS ?= 50000
 ALL_TEST_ROUNDS ?= 100
 ALL_JAVA_ROUNDS ?= 2000000
 
-.PHONY: demo test test-all bench bench-postgres bench-network bench-parquet bench-sort check-link \
-	study study-test lint rust-test python-test spec-test java-test extension-test fuzz miri build \
-	python build-checked python-package dist dist-test setup setup-test setup-bench setup-dist setup-miri \
-	setup-postgres setup-sort
+.PHONY: demo test test-all bench bench-java bench-network bench-parquet bench-postgres bench-sort \
+	check-link study study-test lint rust-test python-test spec-test java-test extension-test \
+	fuzz miri build python build-checked python-package dist dist-test setup setup-test \
+	setup-bench setup-dist setup-miri setup-postgres setup-sort
 
 demo: build python
 	$(PYTHON) -m lab.lineitem.demo --scale-factor $(SCALE_FACTOR) --dray $(DRAY)
@@ -74,6 +74,10 @@ bench-parquet: setup-bench
 bench-network: setup-bench build python
 	$(SUDO) $(PYTHON) -m lab.network.bench --scale-factor $(SCALE_FACTOR) --rounds $(ROUNDS) \
 		--rows $(NETWORK_ROWS) --dray $(DRAY) $(NETWORK_OPTIONS)
+
+bench-java: setup-test
+	cd java && mvn -q -Dmaven.repo.local=$(CACHE)/maven test-compile
+	java -cp java/page/target/classes:java/page/target/test-classes dray.page.Speed
 
 # A small run: SCALE_FACTOR=0.1 ROUNDS=1 SORT_OPTIONS='--parts duckdb,curve'.
 bench-sort: setup-sort build python

@@ -64,7 +64,8 @@ impl Java<'_> {
                  public {name}(PageFile file) {{\n        \
                  super(file, {page}.LAYOUT, {root}::new);\n    }}\n\n    \
                  /**\n     * Opens a file.\n     *\n     \
-                 * @throws PageException when it can't be read, is damaged, or has another schema\n     \
+                 * @throws PageException when it can't be read, is damaged, or has another \
+                 schema\n     \
                  */\n    public static {name} open(Path path) {{\n        \
                  return new {name}(PageFile.open(path));\n    }}"
             ),

@@ -174,6 +174,16 @@ public abstract class ViewWriter {
     }
 
     static byte[] utf8(String value) {
+        for (int i = 0; i < value.length(); i++) {
+            if (Character.isSurrogate(value.charAt(i))) {
+                return encoded(value);
+            }
+        }
+        return value.getBytes(StandardCharsets.UTF_8);
+    }
+
+    /** The same, which refuses half of a surrogate pair. */
+    private static byte[] encoded(String value) {
         try {
             ByteBuffer bytes = StandardCharsets.UTF_8.newEncoder().encode(CharBuffer.wrap(value));
             var copy = new byte[bytes.remaining()];
