@@ -112,6 +112,7 @@ const TAKEN_CLASSES: &[&str] = &[
     "LocalDate",
     "LocalDateTime",
     "LocalTime",
+    "Math",
     "Memory",
     "NullList",
     "NullListWriter",

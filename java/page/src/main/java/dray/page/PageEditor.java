@@ -23,6 +23,7 @@ public abstract class PageEditor<W extends ViewWriter> {
     private ByteBuffer buffer;
     /** The bytes of dead extents. */
     private int dead;
+    private boolean moved;
     private boolean sealed;
 
     /**
@@ -44,9 +45,10 @@ public abstract class PageEditor<W extends ViewWriter> {
         copy.put(0, page.bytes(), 0, header.pageBytes());
         use(copy);
         Memory.putInt(buffer, PageHeader.EDITION_AT, header.edition() + 1);
-        putFlags(header.moved() ? PageHeader.FLAG_MOVED : 0);
+        moved = header.moved();
+        dead = moved ? deadBytes() : 0;
+        putFlags(0);
         Memory.putInt(buffer, PageHeader.CHECKSUM_AT, 0);
-        dead = header.moved() ? deadBytes(false) : 0;
     }
 
     private static ByteBuffer newPage(int bytes) {
@@ -59,12 +61,12 @@ public abstract class PageEditor<W extends ViewWriter> {
     }
 
     private void putFlags(int more) {
-        Memory.putShort(buffer, PageHeader.FLAGS_AT,
-                more | (large ? PageHeader.FLAG_LARGE : 0));
+        Memory.putShort(buffer, PageHeader.FLAGS_AT, more
+                | (large ? PageHeader.FLAG_LARGE : 0) | (moved ? PageHeader.FLAG_MOVED : 0));
     }
 
-    /** Walks the extents, and returns the bytes of dead ones. */
-    private int deadBytes(boolean zero) {
+    /** The bytes of dead extents. */
+    private int deadBytes() {
         int dead = 0;
         int end = objectsEnd();
         for (int at = PageHeader.BYTES; at < end;) {
@@ -72,9 +74,6 @@ public abstract class PageEditor<W extends ViewWriter> {
             int size = word & ~Verifier.DEAD;
             if (word < 0) {
                 dead += size;
-                if (zero) {
-                    Memory.zero(buffer, at + 4, at + size);
-                }
             }
             at += size;
         }
@@ -134,7 +133,8 @@ public abstract class PageEditor<W extends ViewWriter> {
             Memory.putInt(buffer, buffer.limit() - PageHeader.SLOT_BYTES * (slot + 1), end);
             Memory.putInt(buffer, PageHeader.OBJECTS_END_AT, end + size);
             Memory.putInt(buffer, old, oldBytes | Verifier.DEAD);
-            putFlags(PageHeader.FLAG_MOVED);
+            moved = true;
+            putFlags(0);
             dead += oldBytes;
             version.value++;
             if (4L * dead >= objectsEnd() - PageHeader.BYTES) {
@@ -187,18 +187,22 @@ public abstract class PageEditor<W extends ViewWriter> {
         compacted.put(0, buffer, 0, PageHeader.BYTES);
         Memory.putInt(compacted, PageHeader.OBJECTS_END_AT, at);
         use(compacted);
+        moved = false;
         putFlags(0);
         dead = 0;
         version.value++;
     }
 
-    /** Ends the changes: dead bytes become 0, and the page gets its checksum. */
+    /**
+     * Ends the changes: the page is compacted if objects were written anew, so that nothing of their
+     * old values is left, and gets its checksum.
+     */
     public final VerifiedPage seal() {
         buffer();
-        if (dead > 0) {
-            deadBytes(true);
+        if (moved) {
+            compact();
         }
-        putFlags(PageHeader.FLAG_CHECKSUM | (dead > 0 ? PageHeader.FLAG_MOVED : 0));
+        putFlags(PageHeader.FLAG_CHECKSUM);
         Memory.putInt(buffer, PageHeader.CHECKSUM_AT, PageHeader.checksumOf(buffer));
         sealed = true;
         version.value++;

@@ -56,7 +56,10 @@ public abstract class ViewWriter {
         }
     }
 
-    /** Where a place lies on the page. */
+    /**
+     * Where a place lies on the page. This may also change which page the target is on: look that up
+     * afterwards.
+     */
     final int place(int offset) {
         check();
         return target.object + at + offset;
@@ -70,17 +73,21 @@ public abstract class ViewWriter {
 
     /** Fails unless the struct around is there. */
     protected final void within(int offset, int mask) {
-        if ((target.page.get(place(offset)) & mask) == 0) {
+        if (!isSet(offset, mask)) {
             throw Target.misuse("the struct around this field is missing; ask for it again");
         }
     }
 
     /** Makes a struct present. */
     protected final void presentStruct(int offset, int mask) {
-        if ((target.page.get(place(offset)) & mask) != 0) {
-            return;
+        if (!isSet(offset, mask)) {
+            target.presentStruct(this, bit(offset, mask));
         }
-        target.presentStruct(this, bit(offset, mask));
+    }
+
+    private boolean isSet(int offset, int mask) {
+        int at = place(offset);
+        return (target.page.get(at) & mask) != 0;
     }
 
     private int bit(int offset, int mask) {
@@ -89,17 +96,18 @@ public abstract class ViewWriter {
 
     /** Makes a field missing. */
     protected final void missing(int offset, int mask) {
-        if ((target.page.get(place(offset)) & mask) != 0) {
+        if (isSet(offset, mask)) {
             target.clear(this, bit(offset, mask));
         }
     }
 
     protected final void putBoolean(int offset, boolean value) {
-        target.page.put(place(offset), (byte) (value ? 1 : 0));
+        putByte(offset, value ? 1 : 0);
     }
 
     protected final void putByte(int offset, int value) {
-        target.page.put(place(offset), (byte) value);
+        int at = place(offset);
+        target.page.put(at, (byte) value);
     }
 
     protected final void putShort(int offset, int value) {

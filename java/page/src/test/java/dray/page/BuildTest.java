@@ -143,7 +143,7 @@ class BuildTest {
                         writer.write(place, values.field(place, 3));
                         if (random.nextInt(4) == 0 && place.items() != null) {
                             // One item of several is not written.
-                            writer.putList(place.tail(), 2, new DynamicWriter.Items()).next();
+                            writer.begin(place, 2).next();
                         }
                     } catch (IllegalStateException | IllegalArgumentException misuse) {
                         misuses++;

@@ -163,6 +163,44 @@ class DamageTest {
         }
     }
 
+    /** The index, the key paths and the footer are mutated, with a digest that matches again. */
+    @Test
+    void mutatedIndicesAreRefusedOrRead() {
+        List<Path> vectors = Vectors.list("accept", ".pages");
+        int refused = 0;
+        int rounds = ROUNDS / 4;
+        for (int round = 0; round < rounds; round++) {
+            var random = new Random(SEED + round);
+            byte[] bytes = Vectors.bytes(vectors.get(random.nextInt(vectors.size())));
+            ByteBuffer file = ByteBuffer.wrap(bytes);
+            int footer = bytes.length - 128;
+            int index = (int) Memory.getLong(file, footer + 8);
+            int keys = Math.max((int) Memory.getLong(file, footer + 32), index)
+                    + Memory.getInt(file, footer + 48);
+            for (int changes = random.nextInt(3); changes >= 0; changes--) {
+                int from = random.nextBoolean() ? index : footer;
+                int at = from + random.nextInt(from == index ? footer - index + 1 : 80);
+                bytes[at] = (byte) (random.nextBoolean() ? random.nextInt(4)
+                        : bytes[at] ^ 1 << random.nextInt(8));
+            }
+            var digest = Schema.sha256();
+            digest.update(bytes, 0, Memory.pad(64 + Memory.getInt(file, 12), 4096));
+            digest.update(bytes, index, keys - index);
+            digest.update(bytes, footer, 80);
+            file.put(footer + 80, digest.digest());
+            try {
+                PageFile opened = PageFile.of(file);
+                objects(opened);
+                opened.check();
+            } catch (PageException unreadable) {
+                refused++;
+            } catch (RuntimeException | OutOfMemoryError failed) {
+                throw new AssertionError("DRAY_SEED=" + (SEED + round), failed);
+            }
+        }
+        System.out.println(rounds + " page files with mutated indices: " + refused + " refused");
+    }
+
     /** Schemas come from outside, too. */
     @Test
     void mutatedSchemasAreRefusedOrRead() {

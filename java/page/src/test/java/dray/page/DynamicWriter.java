@@ -72,8 +72,17 @@ final class DynamicWriter extends ViewWriter {
         }
     }
 
+    /** Begins a list, as generated writers do. */
+    Items begin(Place place, int count) {
+        Items list = putList(place.tail(), count, new Items());
+        if (place.bit() >= 0) {
+            present(offset(place), mask(place));
+        }
+        return list;
+    }
+
     private void items(Place place, List<?> values) {
-        Items list = putList(place.tail(), values.size(), new Items());
+        Items list = begin(place, values.size());
         Place item = place.items().record().fields.get(0);
         if (item.type().id() == TypeId.NULL) {
             return;

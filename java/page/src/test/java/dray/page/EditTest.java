@@ -1,5 +1,8 @@
 package dray.page;
 
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import java.nio.file.Path;
 import java.util.List;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
@@ -29,5 +32,21 @@ class EditTest {
         System.out.println(changes + " random changes of objects from seed " + SEED
                 + " were those of their values, " + refused + " did not fit the page;"
                 + " ordinary pages are those that are written from the values");
+    }
+
+    /** Pages of all kinds are edited, also moved ones. */
+    @Test
+    void pagesOfVectorsAreEdited() {
+        for (Path vector : Vectors.list("accept", ".page")) {
+            VerifiedPage page = Vectors.verify(Vectors.bytes(vector));
+            List<Object> rows = Values.rows(page);
+            var editor = new DynamicWriter.Editor(page, 4096);
+            int last = page.size() - 1;
+            editor.object(last).writeAll((List<?>) rows.get(last));
+            assertEquals(rows, Values.rows(editor.page()), vector.toString());
+            VerifiedPage sealed = editor.seal();
+            assertEquals(rows, Values.rows(VerifiedPage.verify(page.layout(), sealed.bytes())));
+            assertEquals(page.header().edition() + 1, sealed.header().edition());
+        }
     }
 }

@@ -3,9 +3,14 @@ package dray.page;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import dray.page.generated.every.Every;
+import dray.page.generated.every.EveryBuilder;
+import dray.page.generated.every.EveryEditor;
+import dray.page.generated.every.EveryPage;
 import dray.page.generated.nested.Customer;
 import dray.page.generated.nested.CustomerBuilder;
 import dray.page.generated.nested.CustomerEditor;
@@ -92,6 +97,32 @@ class WritersTest {
         assertEquals("a name that needs a tail", renamed.name().toString());
         assertEquals("Miller", old.name().toString());
         VerifiedPage.verify(CustomerPage.LAYOUT, editor.seal().bytes());
+    }
+
+    /** A writer that was used before a compaction writes to the page after it. */
+    @Test
+    void writersFollowTheirObjectToACompactedPage() {
+        var builder = new EveryBuilder();
+        builder.begin();
+        builder.end();
+        builder.begin();
+        builder.end();
+        var editor = new EveryEditor(builder.finish().get(0));
+        Every.Writer writer = editor.object(1);
+        VerifiedPage first = editor.page();
+        for (int i = 0; i < 20; i++) {
+            boolean even = i % 2 == 0;
+            writer.text("x".repeat(20 + i)).bool(even).i8((byte) i).boolOrNull(even);
+            Every every = new EveryPage(editor.page()).get(1);
+            assertEquals(20 + i, every.text().length());
+            assertEquals(even, every.bool());
+            assertEquals(i, every.i8());
+            writer.textOrNull("y".repeat(20 + i)).boolOrNullMissing();
+            every = new EveryPage(editor.page()).get(1);
+            assertFalse(every.hasBoolOrNull());
+        }
+        assertNotSame(first, editor.page());
+        VerifiedPage.verify(EveryPage.LAYOUT, editor.seal().bytes());
     }
 
     @Test
