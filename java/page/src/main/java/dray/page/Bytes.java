@@ -8,13 +8,14 @@ public final class Bytes implements Comparable<Bytes> {
     private final int object;
     /** Where its place is; the complement of where its bytes are, if it has none. */
     private final int at;
-    private final int length;
+    /** Of one without a place. That of others is in the place, which may be changed. */
+    private final int fixedLength;
 
-    private Bytes(ByteBuffer page, int object, int at, int length) {
+    private Bytes(ByteBuffer page, int object, int at, int fixedLength) {
         this.page = page;
         this.object = object;
         this.at = at;
-        this.length = length;
+        this.fixedLength = fixedLength;
     }
 
     /** The bytes from an offset on. */
@@ -24,7 +25,7 @@ public final class Bytes implements Comparable<Bytes> {
 
     /** The value whose place is at an offset of an object's page. For generated accessors. */
     public static Bytes of(ByteBuffer page, int object, int at) {
-        return new Bytes(page, object, at, Memory.getInt(page, at));
+        return new Bytes(page, object, at, 0);
     }
 
     /** Where the bytes of a string begin whose place is at an offset of the page. */
@@ -39,25 +40,25 @@ public final class Bytes implements Comparable<Bytes> {
     }
 
     public int length() {
-        return length;
+        return at < 0 ? fixedLength : Memory.getInt(page, at);
     }
 
     public byte get(int i) {
-        if (i < 0 || i >= length) {
-            throw new IndexOutOfBoundsException("byte " + i + " of " + length);
+        if (i < 0 || i >= length()) {
+            throw new IndexOutOfBoundsException("byte " + i + " of " + length());
         }
         return page.get(from() + i);
     }
 
     public byte[] toByteArray() {
-        var bytes = new byte[length];
+        var bytes = new byte[length()];
         page.get(from(), bytes);
         return bytes;
     }
 
     /** A view of the bytes. */
     public ByteBuffer buffer() {
-        return Memory.slice(page, from(), length);
+        return Memory.slice(page, from(), length());
     }
 
     static int compare(ByteBuffer a, int aFrom, int aLength, ByteBuffer b, int bFrom, int bLength) {
@@ -87,17 +88,17 @@ public final class Bytes implements Comparable<Bytes> {
     /** The order of unsigned bytes. */
     @Override
     public int compareTo(Bytes other) {
-        return compare(page, from(), length, other.page, other.from(), other.length);
+        return compare(page, from(), length(), other.page, other.from(), other.length());
     }
 
     @Override
     public boolean equals(Object other) {
-        return other instanceof Bytes bytes && length == bytes.length && compareTo(bytes) == 0;
+        return other instanceof Bytes bytes && length() == bytes.length() && compareTo(bytes) == 0;
     }
 
     @Override
     public int hashCode() {
-        return hash(page, from(), length);
+        return hash(page, from(), length());
     }
 
     /** The bytes in hexadecimal. */

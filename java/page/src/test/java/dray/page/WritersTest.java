@@ -61,7 +61,9 @@ class WritersTest {
         var editor = new CustomerEditor(millers(3, 4096));
         Customer view = new CustomerPage(editor.page()).get(1);
         Customer.Writer customer = editor.object(1);
+        Utf8 name = view.name();
         customer.key(77).name("Meier");
+        assertEquals("Meier", name.toString(), "not with the length that it had");
         customer.orders().get(0).dateMissing().items().get(1).quantity((short) 3);
         assertEquals(77, view.key());
         assertEquals("Meier", view.name().toString());
