@@ -128,6 +128,37 @@ class WritersTest {
     }
 
     @Test
+    void structsThatAreMissingAreNotWritten() {
+        var builder = new EveryBuilder();
+        Every.Writer writer = builder.begin();
+        var inner = writer.inner();
+        inner.x(1);
+        writer.innerMissing();
+        var gone = assertThrows(IllegalStateException.class, () -> inner.x(2));
+        assertTrue(gone.getMessage().contains("missing"), gone.getMessage());
+        assertThrows(IllegalStateException.class, () -> inner.deep());
+        // The struct has a list of three items, whose turn is over.
+        writer.lists(0);
+        var late = assertThrows(IllegalStateException.class, writer::inner);
+        assertTrue(late.getMessage().contains("too late"), late.getMessage());
+        builder.end();
+
+        var editor = new EveryEditor(builder.finish().get(0));
+        Every.Writer edited = editor.object(0);
+        assertFalse(new EveryPage(editor.page()).get(0).hasInner());
+        edited.inner().deep().b("a text that needs a tail");
+        Every every = new EveryPage(editor.page()).get(0);
+        assertEquals(3, every.inner().three().size());
+        assertEquals("a text that needs a tail", every.inner().deep().b().toString());
+        var deep = edited.inner().deep();
+        edited.inner().deepMissing();
+        assertThrows(IllegalStateException.class, () -> deep.b("x"));
+        edited.innerMissing();
+        assertFalse(new EveryPage(editor.page()).get(0).hasInner());
+        VerifiedPage.verify(EveryPage.LAYOUT, editor.seal().bytes());
+    }
+
+    @Test
     void anObjectThatDoesNotFitLeavesThePageAsItWas() {
         var editor = new CustomerEditor(millers(20, 4096));
         byte[] before = BuildTest.bytes(editor.page());
