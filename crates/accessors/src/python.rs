@@ -179,14 +179,16 @@ fn add_file(out: &mut String, model: &Model) {
              self.pages = dray.open_pages(path)\n        \
              if self.pages.schema_digest != SCHEMA_DIGEST:\n            \
              raise dray.UsageError(\n                \
-             f\"{{os.fspath(path)}} has another schema than this module: run `dray accessors`\"\n            \
+             f\"{{os.fspath(path)}} has another schema than this module: \"\n                \
+             \"run `dray accessors`\"\n            \
              )\n\n    \
              def __len__(self) -> int:\n        return len(self.pages)\n\n    \
              @overload\n    def __getitem__(self, ordinal: int) -> {name}: ...\n\n    \
              @overload\n    def __getitem__(self, ordinal: slice) -> list[{name}]: ...\n\n    \
              def __getitem__(self, ordinal: int | slice) -> {name} | list[{name}]:\n        \
              return cast(\"{name} | list[{name}]\", self.pages[ordinal])\n\n    \
-             def __iter__(self) -> Iterator[{name}]:\n        return cast(\"Iterator[{name}]\", iter(self.pages))"
+             def __iter__(self) -> Iterator[{name}]:\n        \
+             return cast(\"Iterator[{name}]\", iter(self.pages))"
         ),
     );
     if model.key.is_empty() {

@@ -16,7 +16,7 @@ use std::collections::HashSet;
 use std::fmt::Write;
 
 use crate::model::unique;
-use crate::{Class, Model, Source};
+use crate::{Model, Source};
 use types::{Classes, ident};
 
 /// The source files of a module. `namespace` is the module's name.
@@ -75,7 +75,7 @@ const ALLOW: &str = "#[allow(dead_code, non_snake_case, clippy::all)]";
 
 fn module(out: &mut Out<'_>, model: &Model, classes: &Classes<'_>) {
     out.lines(
-        "// `dray accessors` has written this file for one schema. Write it anew rather than change it.
+        "// Written by `dray accessors` for one schema. Write it anew rather than change it.
 
         #[allow(unused_imports)]
         use ::dray_page::generated as g;
@@ -88,8 +88,8 @@ fn module(out: &mut Out<'_>, model: &Model, classes: &Classes<'_>) {
     for (number, class) in model.classes.iter().enumerate() {
         read::class(out, classes, number, class);
     }
-    if let Some(root) = model.classes.first() {
-        page(out, classes, root);
+    if !model.classes.is_empty() {
+        page(out, classes);
         file(out, model, classes);
         write::fields(out, classes);
         for (number, class) in model.classes.iter().enumerate() {
@@ -110,7 +110,7 @@ fn constant(out: &mut Out<'_>, declared: &str, bytes: &[u8]) {
 }
 
 /// The objects of a verified page.
-fn page(out: &mut Out<'_>, classes: &Classes<'_>, root: &Class) {
+fn page(out: &mut Out<'_>, classes: &Classes<'_>) {
     let (name, page) = (&classes.name(0), &classes.page);
     out.lines(&format!(
         "
@@ -151,7 +151,6 @@ fn page(out: &mut Out<'_>, classes: &Classes<'_>, root: &Class) {
         }}
         "
     ));
-    let _ = root;
 }
 
 /// A file of objects.

@@ -2,17 +2,20 @@
 //! `spec/page.md` is the specification; this crate writes and reads what it says.
 //!
 //! ```text
-//! Batch of Columns ──PageBuilder──▶ VerifiedPage ──▶ Object, Object, … ──▶ fields, items
-//!                                    ▲       │                  │ in any order
-//!          bytes ──────verify────────┘       ▼ bytes            ├─ copy ──▶ PageBuilder
-//!                                          (file, socket)       └─ ColumnsBuilder ──▶ Batch
+//! Batch of Columns, ─PageBuilder─▶ VerifiedPage ──▶ Object, Object, … ──▶ fields, items
+//! values one by one                 ▲   │   ▲              │ in any order
+//!          bytes ──────verify───────┘   │   └─ PageEditor  ├─ copy ──▶ PageBuilder
+//!                                 bytes ▼      in place    └─ ColumnsBuilder ──▶ Batch
+//!                               (file, socket)
 //! ```
 //!
 //! Columns are sent ([`dray_format`]); objects are sorted, spilled and looked up. A schema is
 //! compiled once into a [`Layout`]. Objects are read from a [`VerifiedPage`] alone: it comes from a
 //! [`PageBuilder`], or from bytes that were checked in one pass. Reading does not panic or decode.
-//! An [`Accessor`] reads one field of many objects, a [`Value`] a field of any type. This crate
-//! does no I/O and starts no threads.
+//! An [`Accessor`] reads one field of many objects, a [`Value`] a field of any type, and
+//! [`generated`] code fields at positions that it has compiled in. A [`Mutator`] writes one field:
+//! of objects that are built in place ([`PageBuilder::build`]), or changed ([`PageEditor`]). This
+//! crate does no I/O and starts no threads.
 //!
 //! ```
 //! use dray_format::{Batch, Checksum, Column, Field, Schema, Type, Values};

@@ -32,6 +32,24 @@ pub fn customer() -> Schema {
     Schema { fields }
 }
 
+/// TPC-H's line items in orders of customers, for the measurement `examples/customers.rs`.
+pub fn tpch() -> Schema {
+    let longs = ["orderkey", "partkey", "suppkey", "extendedprice", "discount", "tax"];
+    let dates = ["shipdate", "commitdate", "receiptdate"];
+    let texts = ["returnflag", "linestatus", "shipinstruct", "shipmode", "comment"];
+    let longs = longs.into_iter().map(|name| field(name, Type::Int64));
+    let dates = dates.into_iter().map(|name| field(name, Type::Date32));
+    let texts = texts.into_iter().map(|name| field(name, Type::Utf8));
+    let number = [field("linenumber", Type::Int32)];
+    let item = Type::Struct(longs.chain(number).chain(dates).chain(texts).collect());
+    let order = Type::Struct(vec![
+        field("orderkey", Type::Int64),
+        field("items", list(field("items", item))),
+    ]);
+    let orders = field("orders", list(field("orders", order)));
+    Schema { fields: vec![field("custkey", Type::Int64), orders] }
+}
+
 /// All types, and names that Rust does not have.
 pub fn everything() -> Schema {
     let integers = [
@@ -124,6 +142,7 @@ pub fn all() -> Vec<(&'static str, &'static str, Schema, Vec<Vec<String>>)> {
         ("customer", "customer", customer(), vec![key(&["key"])]),
         ("everything", "everything", everything(), everything_key),
         ("nothing", "self", Schema { fields: vec![] }, vec![]),
+        ("tpch", "customer", tpch(), vec![key(&["custkey"])]),
     ]
 }
 

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use dray_format::copy_short;
+
 use super::{OpenPage, PageBuilder, new_page, page_bytes_for};
 use crate::error::{Result, refuse};
 use crate::layout::{
@@ -451,7 +453,7 @@ impl Target for ObjectBuilder<'_> {
         if value.len() > INLINE_BYTES_MAX {
             let end = from + value.len();
             self.room.reserve(end)?;
-            self.room.extent()[from..end].copy_from_slice(value);
+            copy_short(&mut self.room.extent()[from..end], value);
             self.room.end = end;
         }
         self.room.extent()[at..at + STRING_BYTES].copy_from_slice(&string_place(value, from));

@@ -6,9 +6,9 @@ use super::PageEditor;
 use super::rewrite::{self, NewValue};
 use crate::accessor::{Access, Accessor, Item};
 use crate::error::{Result, refuse};
-use crate::layout::{EXTENT_BYTES_END, INLINE_BYTES_MAX, STRING_BYTES};
+use crate::layout::{EXTENT_BYTES_END, INLINE_BYTES_MAX, LIST_BYTES, STRING_BYTES};
 use crate::mutator::{Bit, Change, ListMutator, Mutator, Nullable, Position, Target};
-use crate::word::{string_place, u32_at};
+use crate::word::{load, string_place, u32_at};
 
 /// An object of a [`PageEditor`], or an item of one of its lists, to be changed.
 ///
@@ -125,12 +125,13 @@ impl<'e> ItemMut<'e> {
     /// or item. An item that is missing becomes present when one of its fields is set.
     #[inline]
     pub fn item(&mut self, list: &ListMutator, i: usize) -> Option<ItemMut<'_>> {
-        let count = self.count(list);
-        if i >= count {
+        let place = self.at + list.position.at as usize;
+        let place: [u8; LIST_BYTES] = load(self.editor.extent(self.slot), place);
+        let (bitmap_at, count) = (u32_at(&place, 0) as usize, u32_at(&place, 4) as usize);
+        if list.position.record_id != self.record_id || i >= count {
             return None;
         }
         let items = &list.items;
-        let bitmap_at = self.word(list.position.at as usize);
         let bit = Bit { at: (bitmap_at + i / 8) as u32, mask: 1 << (i % 8) };
         Some(ItemMut {
             editor: self.editor,
