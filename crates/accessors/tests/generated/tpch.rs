@@ -1,4 +1,4 @@
-// `dray accessors` has written this file for one schema. Write it anew rather than change it.
+// Written by `dray accessors` for one schema. Write it anew rather than change it.
 
 #[allow(unused_imports)]
 use ::dray_page::generated as g;
