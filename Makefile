@@ -32,9 +32,9 @@ ALL_TEST_ROUNDS ?= 100
 ALL_JAVA_ROUNDS ?= 2000000
 
 .PHONY: demo test test-all bench bench-java bench-network bench-parquet bench-postgres bench-sort \
-	check-link study study-test lint rust-test python-test spec-test java-test extension-test \
-	fuzz miri build python build-checked python-package dist dist-test setup setup-test \
-	setup-bench setup-dist setup-miri setup-postgres setup-sort
+	check-link study study-objects study-test lint rust-test python-test spec-test java-test \
+	extension-test fuzz miri build python build-checked python-package dist dist-test setup \
+	setup-test setup-bench setup-dist setup-miri setup-objects setup-postgres setup-sort
 
 demo: build python
 	$(PYTHON) -m lab.lineitem.demo --scale-factor $(SCALE_FACTOR) --dray $(DRAY)
@@ -98,10 +98,16 @@ study: setup-bench
 	$(SUDO) $(PYTHON) -m lab.study.bench --scale-factor $(SCALE_FACTOR) --rounds $(ROUNDS) \
 		--program $(CARGO_TARGET_DIR)/study/release/study
 
-study-test: setup
+# Implementations of objects. Links and limits on memory need root. A small run:
+# OBJECTS_OPTIONS='--scale small'.
+study-objects: setup-objects
+	$(SUDO) $(PYTHON) -m lab.objects.bench $(OBJECTS_OPTIONS)
+
+study-test: setup-objects
 	cd lab/study && cargo fmt --check && cargo clippy --release --locked --all-targets \
 		--target-dir $(CARGO_TARGET_DIR)/study -- -D warnings
 	cd lab/study && cargo test --release --locked --target-dir $(CARGO_TARGET_DIR)/study
+	$(PYTHON) -m pytest -q lab/objects
 
 # Always the whole workspace: another selection of crates would compile the engine again.
 build: setup
@@ -194,6 +200,10 @@ setup-dist: setup
 
 setup-miri: setup
 	scripts/setup $(CACHE) miri
+
+setup-objects: setup
+	scripts/setup $(CACHE) objects
+	$(VENV)/bin/pip install --quiet --requirement python/requirements-test.txt
 
 setup-postgres: setup
 	scripts/setup $(CACHE) postgres

@@ -1,0 +1,84 @@
+"""How large a run is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+OBJECTS = ("part", "lineitem", "customer")
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Sizes of inputs and counts of objects."""
+
+    scale_factor: float
+    rounds: int
+    #: Reads: numbers of objects in order, at random, and with four threads.
+    sequential: tuple[int, ...]
+    random: tuple[int, ...]
+    threaded: tuple[int, ...]
+    #: Phases: objects, and how often each process repeats.
+    phase_objects: dict[str, int]
+    repeat: int
+    #: Sort: bytes of each input, of the budget, and of the limit.
+    sort_bytes: int
+    sort_memory: int
+    sort_limit: int
+    #: Vectors.
+    dimensions: int
+    #: Network: objects that each server sends, and the rate of the link.
+    requests: dict[str, tuple[int, ...]]
+    rate: str = "1gbit"
+    servers: int = 10
+
+
+MIB = 1 << 20
+SCALES = {
+    "small": Scale(
+        scale_factor=0.002,
+        rounds=1,
+        sequential=(10, 200),
+        random=(10,),
+        threaded=(200,),
+        phase_objects={"part": 200, "customer": 50},
+        repeat=3,
+        sort_bytes=4 * MIB,
+        sort_memory=1 * MIB,
+        sort_limit=0,
+        dimensions=100_000,
+        requests={"customer": (10,)},
+        servers=3,
+    ),
+    "medium": Scale(
+        scale_factor=0.05,
+        rounds=3,
+        sequential=(10, 1_000, 100_000),
+        random=(10, 1_000),
+        threaded=(100_000,),
+        phase_objects={"lineitem": 5_000, "customer": 300},
+        repeat=5,
+        sort_bytes=256 * MIB,
+        sort_memory=32 * MIB,
+        sort_limit=160 * MIB,
+        dimensions=1_000_000,
+        requests={"customer": (10, 200)},
+    ),
+    "full": Scale(
+        scale_factor=0.1,
+        rounds=5,
+        sequential=(10, 100, 1_000, 10_000, 100_000),
+        random=(10, 100, 1_000, 10_000),
+        threaded=(1_000, 10_000, 100_000),
+        phase_objects={"part": 100_000, "lineitem": 50_000, "customer": 2_000},
+        repeat=7,
+        sort_bytes=1024 * MIB,
+        sort_memory=128 * MIB,
+        sort_limit=256 * MIB,
+        dimensions=10_000_000,
+        requests={
+            "part": (1_000, 10_000),
+            "lineitem": (1_000, 10_000),
+            "customer": (10, 100, 1_000),
+        },
+    ),
+}
