@@ -121,6 +121,7 @@ def measure_once(case: Case, group: list[Case]) -> None:
 def study(given: argparse.Namespace) -> dict:
     """Measure all parts, and write the results after each."""
     scale = SCALES[given.scale]
+    os.environ.setdefault("JAVA_WARM_UP", f"{scale.warm_up_s:g}")
     programs = build(["cpp", *(one for one in given.languages if one != "cpp")], given.target)
     harnesses = [*(programs[name] for name in given.languages), *given.harness]
     there = [one for program in harnesses for one in implementations(program)]

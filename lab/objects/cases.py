@@ -74,8 +74,10 @@ class Study:
         command = [str(self.reference), "--experiment", "input", *option_words(options)]
         return run(command, Setting(cores=0))
 
-    def with_object(self, name: str) -> list[Implementation]:
-        return [one for one in self.implementations if name in one.objects]
+    def entrants(self, name: str, experiment: str) -> list[Implementation]:
+        """The implementations that have an object and an experiment."""
+        there = [one for one in self.implementations if name in one.objects]
+        return [one for one in there if one.has(experiment)]
 
     def make_cold(self, folder: Path, name: str) -> None:
         if self.drop_all:
@@ -103,7 +105,7 @@ def sizes(study: Study) -> Iterator[list[Case]]:
                 ),
                 expected,
             )
-            for one in study.with_object(kind)
+            for one in study.entrants(kind, "store")
         ]
 
 
@@ -112,7 +114,7 @@ def reads(study: Study) -> Iterator[list[Case]]:
     plans = [("sequential", n, 1) for n in study.scale.sequential]
     plans += [("random", n, 1) for n in study.scale.random]
     plans += [("sequential", n, 4) for n in study.scale.threaded]
-    for name in OBJECTS:
+    for name in study.scale.objects:
         there = count(study.input(name))
         done = set()
         for order, wanted, threads in plans:
@@ -126,8 +128,8 @@ def reads(study: Study) -> Iterator[list[Case]]:
             options = {"object": name, "order": order, "count": number, "threads": threads}
             yield [
                 read(study, one, {**options, "validate": validate}, place, truth["checksum"])
-                for one in study.with_object(name)
-                for validate in one.validations
+                for one in study.entrants(name, "read")
+                for validate in one.validations("reads")
             ]
 
 
@@ -146,7 +148,7 @@ def phases(study: Study) -> Iterator[list[Case]]:
     for name, number in study.scale.phase_objects.items():
         number = min(number, count(study.input(name)))
         truth = study.truth(name, count=number)
-        there = study.with_object(name)
+        there = study.entrants(name, "phases")
         for phase in dict.fromkeys(phase for one in there for phase in one.phases):
             if phase == "grow" and name != "customer":
                 continue
@@ -172,16 +174,16 @@ def phases(study: Study) -> Iterator[list[Case]]:
                 for one in there
                 if phase in one.phases
                 for validate in (
-                    one.validations if phase not in ("validate", "encode") else ("no",)
+                    one.validations("phases") if phase not in ("validate", "encode") else ("no",)
                 )
             ]
 
 
 def sorts(study: Study) -> Iterator[list[Case]]:
     """Experiment 3."""
-    for name in OBJECTS:
+    for name in study.scale.objects:
         expected = study.truth(f"sort-{name}", order="sorted")["checksum"]
-        yield [sort(study, one, name, expected) for one in study.with_object(name)]
+        yield [sort(study, one, name, expected) for one in study.entrants(name, "sort")]
 
 
 def sort(study: Study, one: Implementation, name: str, expected: str) -> Case:
@@ -201,6 +203,7 @@ def sort(study: Study, one: Implementation, name: str, expected: str) -> Case:
                 folder=folder,
                 output=folder,
                 memory=scale.sort_memory,
+                validate=one.validations("sorts")[-1],
             )
         finally:
             # Stored again for each round: all of them would fill the disk.
@@ -220,5 +223,5 @@ def trees(study: Study) -> Iterator[list[Case]]:
                 {"density": density, "dimensions": study.scale.dimensions},
                 lambda one=one, density=density: tree.aggregate(one, study.inputs, density),
             )
-            for one in study.with_object("vector")
+            for one in study.entrants("vector", "aggregate")
         ]

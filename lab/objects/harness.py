@@ -13,6 +13,8 @@ from pathlib import Path
 from lab.common.process import Failure, last_line
 
 HERE = Path(__file__).resolve().parent
+#: Languages as reports write them.
+LANGUAGES = {"c++": "C++", "cpp": "C++", "java": "Java", "rust": "Rust"}
 MEMORY_GROUPS = Path("/sys/fs/cgroup/memory")
 
 
@@ -27,6 +29,10 @@ class Implementation:
     validates: str
     objects: tuple[str, ...]
     phases: tuple[str, ...]
+    #: Experiments of the harness that it has; all if empty.
+    experiments: tuple[str, ...] = ()
+    #: Parts where `--validate no` is possible, if validation is a step of its own; all if None.
+    trusts: tuple[str, ...] | None = None
     note: str = ""
 
     @property
@@ -38,10 +44,14 @@ class Implementation:
         """The name of its folder of stored objects."""
         return f"{self.language}-{self.name}".replace("+", "p").lower()
 
-    @property
-    def validations(self) -> tuple[str, ...]:
+    def validations(self, part: str) -> tuple[str, ...]:
         """The values of `--validate` that make a difference."""
-        return ("no", "yes") if self.validates == "apart" else ("no",)
+        if self.validates != "apart":
+            return ("no",)
+        return ("no", "yes") if self.trusts is None or part in self.trusts else ("yes",)
+
+    def has(self, experiment: str) -> bool:
+        return not self.experiments or experiment in self.experiments
 
     def command(self, experiment: str, **options: object) -> list[str]:
         words = [str(self.program), "--experiment", experiment, "--implementation", self.name]
@@ -94,11 +104,16 @@ def run(command: list[str], setting: Setting) -> dict:
 
 def answer(code: int, output: str, errors: str) -> dict:
     if code != 0:
-        raise Failure(f"ended with code {code}: {last_line(errors or output)}")
+        raise Failure(f"ended with code {code}: {first_line(errors or output)}")
     try:
         return json.loads(output.splitlines()[-1])
     except (IndexError, ValueError) as error:
         raise Failure(f"expected a line of JSON, found {last_line(output)}") from error
+
+
+def first_line(text: str) -> str:
+    """A stack trace begins with what happened."""
+    return next((line.strip() for line in text.splitlines() if line.strip()), "no message")
 
 
 @contextmanager
@@ -173,11 +188,13 @@ def implementations(program: Path) -> list[Implementation]:
             Implementation(
                 program,
                 entry["implementation"],
-                entry["language"],
+                LANGUAGES.get(entry["language"].lower(), entry["language"]),
                 entry["version"],
                 entry["validates"],
                 tuple(entry["objects"]),
                 tuple(entry["phases"]),
+                tuple(entry.get("experiments", ())),
+                tuple(entry["trusts"]) if "trusts" in entry else None,
                 entry.get("note", ""),
             )
         )

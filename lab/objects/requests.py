@@ -31,7 +31,8 @@ def requests(study: Study) -> Iterator[list[Case]]:
                 made = head(study, name, number * scale.servers)
                 for source in ("ram", "disk"):
                     yield [
-                        request(study, one, link, made, source) for one in study.with_object(name)
+                        request(study, one, link, made, source)
+                        for one in study.entrants(name, "serve")
                     ]
 
 

@@ -30,6 +30,10 @@ class Scale:
     requests: dict[str, tuple[int, ...]]
     rate: str = "1gbit"
     servers: int = 10
+    #: Objects that are read and sorted.
+    objects: tuple[str, ...] = OBJECTS
+    #: Seconds for which harnesses with a compiler at run time warm up.
+    warm_up_s: float = 1.0
 
 
 MIB = 1 << 20
@@ -42,26 +46,29 @@ SCALES = {
         threaded=(200,),
         phase_objects={"part": 200, "customer": 50},
         repeat=3,
-        sort_bytes=4 * MIB,
-        sort_memory=1 * MIB,
+        sort_bytes=24 * MIB,
+        sort_memory=16 * MIB,
         sort_limit=0,
         dimensions=100_000,
         requests={"customer": (10,)},
         servers=3,
+        warm_up_s=0.1,
     ),
     "medium": Scale(
-        scale_factor=0.05,
+        scale_factor=0.02,
         rounds=3,
-        sequential=(10, 1_000, 100_000),
-        random=(10, 1_000),
-        threaded=(100_000,),
-        phase_objects={"lineitem": 5_000, "customer": 300},
+        sequential=(10, 3_000),
+        random=(100,),
+        threaded=(3_000,),
+        phase_objects={"customer": 300},
         repeat=5,
-        sort_bytes=256 * MIB,
+        sort_bytes=96 * MIB,
         sort_memory=32 * MIB,
-        sort_limit=160 * MIB,
+        sort_limit=128 * MIB,
         dimensions=1_000_000,
-        requests={"customer": (10, 200)},
+        requests={"customer": (100,)},
+        objects=("part", "customer"),
+        warm_up_s=0.3,
     ),
     "full": Scale(
         scale_factor=0.1,
