@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
@@ -59,6 +60,9 @@ def options() -> argparse.Namespace:
         "--drop-caches",
         action="store_true",
         help="drop the whole page cache before reads, not just that of the files",
+    )
+    parser.add_argument(
+        "--stored", type=Path, help="keep stored objects in this folder, and use what is there"
     )
     parser.add_argument("--target", type=Path, default=default_target(), help="folder of builds")
     parser.add_argument(
@@ -134,8 +138,8 @@ def study(given: argparse.Namespace) -> dict:
     for one in chosen:
         found["implementations"].append({**asdict(one), "program": one.program.name})
     source = inputs(scale)
-    with tempfile.TemporaryDirectory(prefix="objects-", dir=cache_folder()) as folder:
-        shared = Study(scale, programs["cpp"], chosen, source, Path(folder), given.drop_caches)
+    with stored(given) as folder:
+        shared = Study(scale, programs["cpp"], chosen, source, folder, given.drop_caches)
         # All experiments read what the first one stores.
         for part in dict.fromkeys(["sizes", *given.parts]):
             for group in PARTS[part](shared):
@@ -143,6 +147,17 @@ def study(given: argparse.Namespace) -> dict:
                 found["cases"] += [case.as_json() for case in group]
             write(given, found)
     return found
+
+
+@contextmanager
+def stored(given: argparse.Namespace) -> Iterator[Path]:
+    """The folder of stored objects. It is on a disk, because reads from it are measured."""
+    if given.stored:
+        given.stored.mkdir(parents=True, exist_ok=True)
+        yield given.stored
+    else:
+        with tempfile.TemporaryDirectory(prefix="objects-", dir=cache_folder()) as folder:
+            yield Path(folder)
 
 
 def describe(given: argparse.Namespace) -> dict:
