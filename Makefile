@@ -107,6 +107,8 @@ study-test: setup-objects
 	cd lab/study && cargo fmt --check && cargo clippy --release --locked --all-targets \
 		--target-dir $(CARGO_TARGET_DIR)/study -- -D warnings
 	cd lab/study && cargo test --release --locked --target-dir $(CARGO_TARGET_DIR)/study
+	cd lab/objects/rust && cargo fmt --check && cargo clippy --release --locked --all-targets \
+		--target-dir $(CARGO_TARGET_DIR)/objects -- -D warnings
 	$(PYTHON) -m pytest -q lab/objects
 
 # Always the whole workspace: another selection of crates would compile the engine again.
