@@ -205,7 +205,9 @@ struct DecodedVector {
     struct Builder {
         model::SparseVector vector;
         explicit Builder(std::size_t entries_max) { vector.entries.reserve(entries_max); }
-        void add(std::int32_t position, double value) { vector.entries.push_back({position, value}); }
+        void add(std::int32_t position, double value) {
+            vector.entries.push_back({position, value});
+        }
         std::string finish() {
             std::string out;
             Impl::encode(vector, out);

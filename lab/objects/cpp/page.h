@@ -100,7 +100,7 @@ class BlobPages {
         if (used_ + needs > buffer_.size()) {
             finish();
             const std::size_t size = padded(8 + needs, PAGE_BYTES);
-            if (size > UINT32_MAX) throw std::runtime_error("an object is larger than a page can be");
+            if (size > UINT32_MAX) throw std::runtime_error("an object is too large for a page");
             if (buffer_.size() != size) buffer_ = Buffer(size);
         }
         Byte* at = buffer_.data() + used_;

@@ -131,7 +131,8 @@ class Phases {
         }
         if (Impl::IN_PLACE && phase == "mutate") {
             if (originals_.empty())
-                for (const auto& page : data_.pages) copy(originals_.emplace_back(page.size()), page);
+                for (const auto& page : data_.pages)
+                    copy(originals_.emplace_back(page.size()), page);
             else
                 for (std::size_t p = 0; p < originals_.size(); ++p)
                     copy(data_.pages[p], originals_[p]);

@@ -59,7 +59,15 @@ fn list() {
     for (name, version, validates, trusts, note) in IMPLEMENTATIONS {
         let validate = if validates == "apart" { "\"validate\", " } else { "" };
         println!(
-            r#"{{"implementation": "{name}", "language": "Rust", "version": "{version}", "validates": "{validates}", "trusts": {trusts}, "objects": ["part", "lineitem", "customer"], "experiments": ["store", "read", "phases", "sort", "received"], "phases": [{validate}"open", "touch-one", "touch-all", "materialise", "mutate", "grow", "encode"], "note": "{note}"}}"#
+            concat!(
+                r#"{{"implementation": "{}", "language": "Rust", "version": "{}", "#,
+                r#""validates": "{}", "trusts": {}, "#,
+                r#""objects": ["part", "lineitem", "customer"], "#,
+                r#""experiments": ["store", "read", "phases", "sort", "received"], "#,
+                r#""phases": [{}"open", "touch-one", "touch-all", "materialise", "mutate", "#,
+                r#""grow", "encode"], "note": "{}"}}"#
+            ),
+            name, version, validates, trusts, validate, note
         );
     }
 }

@@ -100,7 +100,9 @@ macro_rules! object {
                 Ok(Self {
                     $($name: reader.$kind()?,)*
                     $($child: $child_own::read(reader)?,)*
-                    $($list: (0..reader.count()?).map(|_| $item::read(reader)).collect::<Result<_, _>>()?,)*
+                    $($list: (0..reader.count()?)
+                        .map(|_| $item::read(reader))
+                        .collect::<Result<_, _>>()?,)*
                 })
             }
 
