@@ -1,0 +1,81 @@
+package study;
+
+import com.sun.management.OperatingSystemMXBean;
+import java.io.IOException;
+import java.lang.management.GarbageCollectorMXBean;
+import java.lang.management.ManagementFactory;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+
+/** Time, CPU time and collections from its construction to `stop`. */
+public final class Meter {
+    private static final OperatingSystemMXBean SYSTEM =
+            (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
+    private static final List<GarbageCollectorMXBean> COLLECTORS =
+            ManagementFactory.getGarbageCollectorMXBeans();
+
+    private final long collectionMs = collectionMs();
+    private final long compilationMs = compilationMs();
+    private final long cpu = SYSTEM.getProcessCpuTime();
+    private final long wall = System.nanoTime();
+    private long wallEnd;
+    private long cpuEnd;
+    private long collectionMsEnd;
+    private long compilationMsEnd;
+
+    public Meter stop() {
+        wallEnd = System.nanoTime();
+        cpuEnd = SYSTEM.getProcessCpuTime();
+        collectionMsEnd = collectionMs();
+        compilationMsEnd = compilationMs();
+        return this;
+    }
+
+    public double wall() {
+        return (wallEnd - wall) * 1e-9;
+    }
+
+    public double cpu() {
+        return (cpuEnd - cpu) * 1e-9;
+    }
+
+    /** Adds what was measured. `cpu_s` is of all threads, those of the collector among them. */
+    public void report(Result result) {
+        result.seconds("wall_s", wall()).seconds("cpu_s", cpu());
+        reportJvm(result);
+    }
+
+    /** Adds what only Java has. */
+    public void reportJvm(Result result) {
+        List<String> names = new ArrayList<>();
+        COLLECTORS.forEach(collector -> names.add(collector.getName()));
+        result.text("gc", String.join(", ", names));
+        result.seconds("gc_s", (collectionMsEnd - collectionMs) * 1e-3);
+        result.seconds("jit_s", (compilationMsEnd - compilationMs) * 1e-3);
+        result.number("heap_max", Runtime.getRuntime().maxMemory());
+    }
+
+    /** The peak of resident memory of the process. */
+    public static long peakBytes() throws IOException {
+        for (String line : Files.readAllLines(Path.of("/proc/self/status"))) {
+            if (line.startsWith("VmHWM:")) {
+                return Long.parseLong(line.replaceAll("[^0-9]", "")) << 10;
+            }
+        }
+        return 0;
+    }
+
+    private static long collectionMs() {
+        long sum = 0;
+        for (GarbageCollectorMXBean collector : COLLECTORS) {
+            sum += Math.max(0, collector.getCollectionTime());
+        }
+        return sum;
+    }
+
+    private static long compilationMs() {
+        return ManagementFactory.getCompilationMXBean().getTotalCompilationTime();
+    }
+}
