@@ -8,29 +8,57 @@ import java.util.List;
  * The stored files are left alone, because they must not be in the page cache.
  */
 public final class WarmUp {
-    private WarmUp() {}
+    /** Time that the compiler may still take when code counts as compiled. */
+    private static final double COMPILING = 0.05;
 
-    /** Runs for the seconds of `--warm-up`. */
+    private static final double INTERVAL_S = 0.3;
+    private static final double LONGEST = 6;
+
+    private final double seconds;
+    private final long begin = System.nanoTime();
+    private long intervalBegin = begin;
+    private long compilationMs = Meter.compilationMs();
+
+    /** Begins to warm up for the seconds of `--warm-up`, or longer. */
+    public WarmUp(Options options) {
+        seconds = Double.parseDouble(options.text("warm-up", "1"));
+    }
+
+    /**
+     * Whether the time is over and the compiler has little to do. That is not waited for longer
+     * than six times the seconds.
+     */
+    public boolean isDone() {
+        long now = System.nanoTime();
+        double passed = (now - begin) * 1e-9;
+        double interval = (now - intervalBegin) * 1e-9;
+        if (interval < INTERVAL_S && passed < LONGEST * seconds) {
+            return seconds == 0;
+        }
+        long compiled = Meter.compilationMs() - compilationMs;
+        compilationMs += compiled;
+        intervalBegin = now;
+        boolean calm = compiled * 1e-3 < COMPILING * interval;
+        return passed >= seconds && calm || passed >= LONGEST * seconds;
+    }
+
+    /** Warms up. */
     public static void run(Options options, Catalog.Entry entry, Kind kind) throws IOException {
-        long end = System.nanoTime() + (long) (seconds(options) * 1e9);
+        WarmUp warm = new WarmUp(options);
         Implementation implementation = entry.make().apply(kind);
         RandomObjects random = new RandomObjects(1, false);
-        while (System.nanoTime() < end) {
+        while (!warm.isDone()) {
             Memory memory = new Memory();
             PageWriter writer = implementation.writer(memory);
             while (memory.pages.size() < 2) {
                 writer.add(random.next(kind));
             }
             writer.finish();
-            for (int round = 0; round < 20 && System.nanoTime() < end; round++) {
+            for (int round = 0; round < 20; round++) {
                 read(implementation, memory.pages, options.validate() && entry.validatesApart());
             }
         }
         System.gc();
-    }
-
-    public static double seconds(Options options) {
-        return Double.parseDouble(options.text("warm-up", "1.5"));
     }
 
     private static void read(Implementation implementation, List<Memory.Page> pages,

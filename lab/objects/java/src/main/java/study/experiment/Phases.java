@@ -55,11 +55,11 @@ public final class Phases {
 
     public static void run(Run run, Result result) throws IOException {
         Phases phases = new Phases(run);
-        long end = System.nanoTime() + (long) (WarmUp.seconds(run.options()) * 1e9);
-        do {
+        WarmUp warm = new WarmUp(run.options());
+        while (!warm.isDone()) {
             phases.prepare();
             phases.once();
-        } while (System.nanoTime() < end);
+        }
         int repeat = (int) run.options().number("repeat", 1);
         double[] walls = new double[repeat];
         double[] cpus = new double[repeat];

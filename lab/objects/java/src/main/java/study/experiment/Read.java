@@ -89,6 +89,7 @@ public final class Read {
         } catch (IOException | RuntimeException error) {
             failure = error;
         }
+        Meter.threadEnds();
     }
 
     private void sequential(int from, int to) throws IOException {

@@ -19,10 +19,10 @@ import study.StoredFile;
 /** Experiment 3: external sort that removes duplicates. */
 public final class Sort {
     /**
-     * The part of the budget that objects and pages take. The heap is as large as the budget, and
-     * a collector needs room.
+     * The part of the budget that objects and pages take when a run is sorted. The heap has 1.25
+     * times the budget, and a collector needs room beside what lives.
      */
-    private static final double LIVE = 0.5;
+    private static final double LIVE = 0.6;
 
     /** An object with its key, which is read once. */
     private record Keyed(long key, Item item) implements Comparable<Keyed> {
