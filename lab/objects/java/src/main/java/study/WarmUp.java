@@ -1,6 +1,8 @@
 package study;
 
 import java.io.IOException;
+import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 
 /**
@@ -54,6 +56,9 @@ public final class WarmUp {
                 writer.add(random.next(kind));
             }
             writer.finish();
+            if (kind == Kind.VECTOR) {
+                sum(implementation, random);
+            }
             for (int round = 0; round < 20; round++) {
                 read(implementation, memory.pages, options.validate() && entry.validatesApart());
             }
@@ -77,6 +82,22 @@ public final class WarmUp {
             }
             consumed = sum;
         }
+    }
+
+    /** As a node of a tree does. */
+    private static void sum(Implementation implementation, RandomObjects random)
+            throws IOException {
+        List<Entries> vectors = new ArrayList<>();
+        for (int i = 0; i < 3; i++) {
+            vectors.add((Entries) message(implementation, random.next(Kind.VECTOR)));
+        }
+        message(implementation, implementation.sum(vectors));
+    }
+
+    private static Item message(Implementation implementation, Item vector) throws IOException {
+        Sink out = new Sink(1 << 16);
+        implementation.encodeMessage(vector, out);
+        return implementation.openMessage(Arrays.copyOf(out.bytes, out.at));
     }
 
     /** Keeps the checksums from being optimized away. */

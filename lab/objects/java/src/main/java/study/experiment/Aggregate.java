@@ -10,6 +10,7 @@ import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import study.Entries;
 import study.Implementation;
@@ -69,7 +70,7 @@ public final class Aggregate {
             Item plain = input.next();
             Sink out = new Sink(1 << 16);
             implementation.encodeMessage(plain, out);
-            return implementation.openMessage(java.util.Arrays.copyOf(out.bytes, out.at));
+            return implementation.openMessage(Arrays.copyOf(out.bytes, out.at));
         }
     }
 

@@ -237,29 +237,30 @@ public final class FlatBuffers extends ByteStrings {
         final byte[] bytes;
         final int offset;
         final int length;
-        final SparseVector vector;
+        final study.flat.Entry.Vector entries;
         final study.flat.Entry entry = new study.flat.Entry();
 
         Vector(byte[] bytes, int offset, int length) {
             this.bytes = bytes;
             this.offset = offset;
             this.length = length;
-            vector = SparseVector.getRootAsSparseVector(Pages.view(bytes).position(offset));
+            ByteBuffer view = Pages.view(bytes).position(offset);
+            entries = SparseVector.getRootAsSparseVector(view).entriesVector();
         }
 
         @Override
         public int size() {
-            return vector.entriesLength();
+            return entries.length();
         }
 
         @Override
         public int position(int index) {
-            return vector.entries(entry, index).position();
+            return entries.get(entry, index).position();
         }
 
         @Override
         public double value(int index) {
-            return vector.entries(entry, index).value();
+            return entries.get(entry, index).value();
         }
     }
 }
