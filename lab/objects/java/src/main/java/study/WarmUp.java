@@ -21,9 +21,10 @@ public final class WarmUp {
     private long intervalBegin = begin;
     private long compilationMs = Meter.compilationMs();
 
-    /** Begins to warm up for the seconds of `--warm-up`, or longer. */
+    /** Begins to warm up for the seconds of `--warm-up` or JAVA_WARM_UP, or longer. */
     public WarmUp(Options options) {
-        seconds = Double.parseDouble(options.text("warm-up", "1"));
+        String otherwise = System.getenv().getOrDefault("JAVA_WARM_UP", "1");
+        seconds = Double.parseDouble(options.text("warm-up", otherwise));
     }
 
     /**
