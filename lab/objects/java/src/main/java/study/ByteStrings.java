@@ -77,18 +77,22 @@ public abstract class ByteStrings extends Implementation {
     /** Encodes each object behind the one before, and moves it to a new page if it is too long. */
     private final class Writer implements PageWriter {
         private final PageSink sink;
-        private Sink page = new Sink(Pages.BYTES);
+        /** The page that is filled, if one was begun. */
+        private Sink page;
         private int[] positions = new int[16];
         private int count;
         private long objectBytes;
 
         Writer(PageSink sink) {
             this.sink = sink;
-            page.at = HEADER;
         }
 
         @Override
         public void add(Item item) throws IOException {
+            if (page == null) {
+                page = new Sink(Pages.BYTES);
+                page.at = HEADER;
+            }
             int begin = page.at;
             page.reserve(HEADER);
             page.at += HEADER;
@@ -138,8 +142,7 @@ public abstract class ByteStrings extends Implementation {
             if (count > 0) {
                 handOver();
             }
-            page = new Sink(Pages.BYTES);
-            page.at = HEADER;
+            page = null;
         }
     }
 }

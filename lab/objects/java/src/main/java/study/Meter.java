@@ -1,11 +1,11 @@
 package study;
 
-import com.sun.management.OperatingSystemMXBean;
 import java.io.IOException;
 import java.lang.management.GarbageCollectorMXBean;
 import java.lang.management.ManagementFactory;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -13,8 +13,6 @@ import java.util.concurrent.atomic.AtomicLong;
 
 /** Time, CPU time and collections from its construction to `stop`. */
 public final class Meter {
-    private static final OperatingSystemMXBean SYSTEM =
-            (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
     private static final List<GarbageCollectorMXBean> COLLECTORS =
             ManagementFactory.getGarbageCollectorMXBeans();
 
@@ -25,7 +23,8 @@ public final class Meter {
 
     private final long collectionMs = collectionMs();
     private final long compilationMs = compilationMs();
-    private final long cpu = cpuTime();
+    private final long otherCpu = otherThreads();
+    private final long ownCpu = ownThread();
     private final long wall = System.nanoTime();
     private long wallEnd;
     private long cpuEnd;
@@ -34,7 +33,7 @@ public final class Meter {
 
     public Meter stop() {
         wallEnd = System.nanoTime();
-        cpuEnd = cpuTime();
+        cpuEnd = ownThread() - ownCpu + otherThreads() - otherCpu;
         collectionMsEnd = collectionMs();
         compilationMsEnd = compilationMs();
         return this;
@@ -45,7 +44,7 @@ public final class Meter {
     }
 
     public double cpu() {
-        return (cpuEnd - cpu) * 1e-9;
+        return cpuEnd * 1e-9;
     }
 
     /** Adds what was measured. `cpu_s` is of all threads, those of the collector among them. */
@@ -76,23 +75,37 @@ public final class Meter {
 
     /** A thread calls this last, so that its CPU time is not lost. */
     public static void threadEnds() {
-        ENDED.addAndGet(ManagementFactory.getThreadMXBean().getCurrentThreadCpuTime());
+        ENDED.addAndGet(ownThread());
+    }
+
+    private static long ownThread() {
+        return ManagementFactory.getThreadMXBean().getCurrentThreadCpuTime();
     }
 
     /**
-     * CPU time of the process in nanoseconds. Linux tells it of each thread; the sum that Java
-     * tells goes in steps of 10 ms, and is only used where the other is unknown.
+     * CPU time of all other threads in nanoseconds, which Linux tells of each. What Java tells of
+     * the process goes in steps of 10 ms.
      */
-    private static long cpuTime() {
+    private static long otherThreads() {
         long sum = ENDED.get();
         try (DirectoryStream<Path> tasks = Files.newDirectoryStream(TASKS)) {
+            Path own = Files.readSymbolicLink(Path.of("/proc/thread-self")).getFileName();
             for (Path task : tasks) {
-                String times = Files.readString(task.resolve("schedstat"));
-                sum += Long.parseLong(times.substring(0, times.indexOf(' ')));
+                sum += task.getFileName().equals(own) ? 0 : cpuTime(task);
             }
             return sum;
         } catch (IOException error) {
-            return SYSTEM.getProcessCpuTime();
+            throw new UsageException("Linux does not tell the CPU time of threads: " + error);
+        }
+    }
+
+    private static long cpuTime(Path task) throws IOException {
+        try {
+            String times = Files.readString(task.resolve("schedstat"));
+            return Long.parseLong(times.substring(0, times.indexOf(' ')));
+        } catch (NoSuchFileException ended) {
+            // Threads of the compiler come and go.
+            return 0;
         }
     }
 
