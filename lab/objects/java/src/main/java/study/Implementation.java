@@ -35,15 +35,35 @@ public abstract class Implementation {
         return false;
     }
 
-    /** Opens an object, adds 1.0 to its price or balance, and adds it to the writer, if any. */
-    public void mutate(byte[] page, int position, PageWriter writer) throws IOException {
+    /** Opens objects of a page and adds 1.0 to their price or balance, as new pages or in place. */
+    public void mutatePage(byte[] page, int[] positions, PageSink sink) throws IOException {
+        PageWriter writer = mutatesInPlace() ? null : writer(sink);
+        for (int position : positions) {
+            mutate(page, position, writer);
+        }
+        if (writer != null) {
+            writer.finish();
+        }
+    }
+
+    /** Does so with one object, and adds it to the writer, if any. */
+    protected void mutate(byte[] page, int position, PageWriter writer) throws IOException {
         var plain = open(page, position).plain();
         plain.change();
         writer.add(plain);
     }
 
-    /** Opens a customer, appends an order, and adds it to the writer. */
-    public void grow(byte[] page, int position, PageWriter writer) throws IOException {
+    /** Opens customers of a page, appends an order to each, and writes them to new pages. */
+    public void growPage(byte[] page, int[] positions, PageSink sink) throws IOException {
+        PageWriter writer = writer(sink);
+        for (int position : positions) {
+            grow(page, position, writer);
+        }
+        writer.finish();
+    }
+
+    /** Does so with one customer. */
+    protected void grow(byte[] page, int position, PageWriter writer) throws IOException {
         Customer customer = (Customer) open(page, position).plain();
         customer.grow();
         writer.add(customer);

@@ -147,29 +147,19 @@ public final class Check {
     private void mutate() throws IOException {
         Memory before = written(objects());
         Memory after = new Memory();
-        PageWriter writer = implementation.mutatesInPlace() ? null : implementation.writer(after);
         for (Memory.Page page : before.pages) {
-            for (int position : page.positions()) {
-                implementation.mutate(page.bytes(), position, writer);
-            }
-        }
-        if (writer != null) {
-            writer.finish();
+            implementation.mutatePage(page.bytes(), page.positions(), after);
         }
         List<Plain> expected = objects();
         expected.forEach(Plain::change);
-        expectSame(expected, opened(writer == null ? before : after));
+        expectSame(expected, opened(implementation.mutatesInPlace() ? before : after));
     }
 
     private void grow() throws IOException {
         Memory after = new Memory();
-        PageWriter writer = implementation.writer(after);
         for (Memory.Page page : written(objects()).pages) {
-            for (int position : page.positions()) {
-                implementation.grow(page.bytes(), position, writer);
-            }
+            implementation.growPage(page.bytes(), page.positions(), after);
         }
-        writer.finish();
         List<Plain> expected = objects();
         expected.forEach(plain -> ((Customer) plain).grow());
         expectSame(expected, opened(after));

@@ -58,7 +58,9 @@ public final class Phases {
         WarmUp warm = new WarmUp(run.options());
         while (!warm.isDone()) {
             phases.prepare();
+            Meter meter = new Meter();
             phases.once();
+            meter.stop();
         }
         int repeat = (int) run.options().number("repeat", 1);
         double[] walls = new double[repeat];
@@ -182,29 +184,18 @@ public final class Phases {
     }
 
     private long mutate() throws IOException {
-        boolean inPlace = implementation.mutatesInPlace();
-        PageWriter writer = inPlace ? null : implementation.writer(written);
-        for (Memory.Page page : (inPlace ? copy : stored).pages) {
+        for (Memory.Page page : (implementation.mutatesInPlace() ? copy : stored).pages) {
             check(page);
-            for (int position : page.positions()) {
-                implementation.mutate(page.bytes(), position, writer);
-            }
-        }
-        if (writer != null) {
-            writer.finish();
+            implementation.mutatePage(page.bytes(), page.positions(), written);
         }
         return 0;
     }
 
     private long grow() throws IOException {
-        PageWriter writer = implementation.writer(written);
         for (Memory.Page page : stored.pages) {
             check(page);
-            for (int position : page.positions()) {
-                implementation.grow(page.bytes(), position, writer);
-            }
+            implementation.growPage(page.bytes(), page.positions(), written);
         }
-        writer.finish();
         return 0;
     }
 

@@ -28,8 +28,9 @@ public final class Serve {
     private final Implementation implementation;
     private final Index index;
     private final StoredFile file;
-    /** The objects, if they are served from memory. */
+    /** The objects, if they are served from memory, and the page of each. */
     private final List<Item> items = new ArrayList<>();
+    private final List<byte[]> pages = new ArrayList<>();
     private final byte[] header = new byte[4];
     private long bytes;
 
@@ -78,6 +79,7 @@ public final class Serve {
             }
             for (int end = index.endOfPage(i, index.size()); i < end; i++) {
                 items.add(implementation.open(page, index.position(i)));
+                pages.add(items.get(i).viewsBytes() ? page : null);
             }
         }
     }
@@ -104,11 +106,20 @@ public final class Serve {
         }
     }
 
+    /** Encodes objects. A page that is read in place is sent as it is, if all of it is wanted. */
     private void sendObjects(int from, int to, OutputStream out) throws IOException {
         PageWriter writer = implementation.writer(
                 (page, length, positions, objectBytes) -> send(page, length, out));
-        for (int i = from; i < to; i++) {
-            writer.add(items.get(i));
+        for (int i = from; i < to; ) {
+            int end = index.endOfPage(i, index.size());
+            boolean isFirst = i == 0 || index.offset(i - 1) != index.offset(i);
+            if (isFirst && end <= to && items.get(i).viewsBytes()) {
+                writer.finish();
+                send(pages.get(i), pages.get(i).length, out);
+                i = end;
+            } else {
+                writer.add(items.get(i++));
+            }
         }
         writer.finish();
     }

@@ -72,7 +72,7 @@ public final class FlatBuffers extends ByteStrings {
     }
 
     @Override
-    public void mutate(byte[] bytes, int position, PageWriter none) throws IOException {
+    protected void mutate(byte[] bytes, int position, PageWriter none) throws IOException {
         if (!((View) open(bytes, position)).change()) {
             throw new IOException("an object lacks the number that is to be changed");
         }

@@ -47,7 +47,7 @@ public final class ProtobufGenerated extends ByteStrings {
     }
 
     @Override
-    public void mutate(byte[] page, int position, PageWriter writer) throws IOException {
+    protected void mutate(byte[] page, int position, PageWriter writer) throws IOException {
         MessageLite message = ((Message) open(page, position)).message;
         if (message instanceof Proto.Part part) {
             var builder = part.toBuilder();
@@ -62,7 +62,7 @@ public final class ProtobufGenerated extends ByteStrings {
     }
 
     @Override
-    public void grow(byte[] page, int position, PageWriter writer) throws IOException {
+    protected void grow(byte[] page, int position, PageWriter writer) throws IOException {
         var customer = (Proto.Customer) ((Message) open(page, position)).message;
         var builder = customer.toBuilder();
         builder.addOrdersBuilder().setOrderKey(-1).setCustKey(customer.getCustKey())
