@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Properties;
 import java.util.function.Function;
+import study.implementation.DrayPages;
 import study.implementation.FlatBuffers;
 import study.implementation.ForyObjects;
 import study.implementation.HandWritten;
@@ -56,7 +57,10 @@ public final class Catalog {
             new Entry("fory", "fory", "always", "registered classes, without references",
                     kind -> new ForyObjects()),
             new Entry("flatbuffers", "flatbuffers", "never",
-                    "read in place; the library for Java has no verifier", FlatBuffers::new));
+                    "read in place; the library for Java has no verifier", FlatBuffers::new),
+            new Entry("dray", "dray", "apart",
+                    "pages are built, read and edited in place; only whole pages are validated",
+                    DrayPages::of));
 
     private Catalog() {}
 
@@ -81,7 +85,7 @@ public final class Catalog {
             if (entry.validatesApart()) {
                 phases.add(0, "validate");
             }
-            new Result().text("implementation", entry.name).text("language", "java")
+            new Result().text("implementation", entry.name).text("language", "Java")
                     .text("version", entry.version()).text("validates", entry.validates)
                     .list("objects", objects).list("phases", phases).text("note", entry.note)
                     .print();
