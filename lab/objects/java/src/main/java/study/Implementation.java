@@ -11,7 +11,7 @@ public abstract class Implementation {
     /** A writer of pages. */
     public abstract PageWriter writer(PageSink sink);
 
-    /** The size of a page that begins with these 16 bytes. */
+    /** The size of a page that begins with these 64 bytes. */
     public abstract int pageBytes(byte[] header);
 
     /** Where the objects of a page are, in their order. */

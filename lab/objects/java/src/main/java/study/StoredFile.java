@@ -10,6 +10,9 @@ import java.nio.file.StandardOpenOption;
 
 /** A file of pages that is read or written, and how long that takes. Each thread has its own. */
 public final class StoredFile implements Closeable {
+    /** What tells the size of a page is in its first bytes. */
+    public static final int HEADER = 64;
+
     private final FileChannel channel;
     private long nanoseconds;
     private long bytes;
@@ -51,7 +54,7 @@ public final class StoredFile implements Closeable {
         if (offset == size()) {
             return null;
         }
-        byte[] header = new byte[16];
+        byte[] header = new byte[HEADER];
         read(header, header.length, offset);
         byte[] page = new byte[implementation.pageBytes(header)];
         read(page, page.length, offset);
