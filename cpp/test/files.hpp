@@ -5,8 +5,10 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <vector>
 
 #include <dray/bytes.hpp>
+#include <dray/error.hpp>
 
 namespace dray::test {
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <dray/page.hpp>
+#include <dray/types.hpp>
 
 namespace dray::test {
 

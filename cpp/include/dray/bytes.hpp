@@ -1,6 +1,7 @@
 // Loads and checks of bytes.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -77,19 +78,22 @@ inline bool is_zero(const std::byte* at, usize count) noexcept {
 constexpr u64 HIGH_BITS = 0x8080808080808080;
 
 // Not 0 if a byte has its highest bit set.
-inline u64 high_bits(const std::byte* at, usize count) noexcept {
+[[gnu::always_inline]] inline u64 high_bits(const std::byte* at, usize count) noexcept {
     if (count >= 16) {
 #if defined(__SSE2__)
         auto block = [at](usize i) {
             return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at + i));
         };
-        __m128i any = block(count - 16);
-        usize i = 0;
-        for (; i + 64 < count; i += 64) {
-            any = _mm_or_si128(any, _mm_or_si128(_mm_or_si128(block(i), block(i + 16)),
-                                                 _mm_or_si128(block(i + 32), block(i + 48))));
+        auto four = [&block](usize a, usize b, usize c, usize d) {
+            return _mm_or_si128(_mm_or_si128(block(a), block(b)), _mm_or_si128(block(c), block(d)));
+        };
+        // Blocks overlap, so that up to 64 bytes need no loop.
+        usize last = count - 16;
+        __m128i any = four(0, std::min<usize>(16, last), std::min<usize>(32, last), last);
+        for (usize i = 48; i < last; i += 64) {
+            any = _mm_or_si128(any, four(i, std::min(i + 16, last), std::min(i + 32, last),
+                                         std::min(i + 48, last)));
         }
-        for (; i + 16 < count; i += 16) any = _mm_or_si128(any, block(i));
         return static_cast<u64>(_mm_movemask_epi8(any));
 #else
         u64 any = load<u64>(at + count - 16) | load<u64>(at + count - 8);

@@ -65,6 +65,13 @@ struct Tail {
     std::shared_ptr<const Items> items;
 };
 
+// Tails that are checked together: strings of one type that follow each other, or one list.
+struct Step {
+    PlaceKind kind;
+    // The first of them, and the one behind the last, in `Record::tails` and `Record::tails_at`.
+    u32 from, end;
+};
+
 // The fields of an object, or of an item of a list.
 struct Record {
     std::vector<Place> fields;
@@ -76,6 +83,9 @@ struct Record {
     std::vector<usize> booleans;
     // In the order of the schema, which is that of the tails.
     std::vector<Tail> tails;
+    // Their offsets, and what a verifier does with them.
+    std::vector<u32> tails_at;
+    std::vector<Step> steps;
     // Whether a fixed list of at least one item that is not missing must have a tail.
     bool has_fixed_lists = false;
 
@@ -150,6 +160,16 @@ public:
         if (bits_at == 0 && record.stride > end) record.gaps.push_back({end, record.stride - end});
         record.absent.resize(bits_);
         list_checks(record, record.fields);
+        for (u32 i = 0; i < record.tails.size(); ++i) {
+            const Tail& tail = record.tails[i];
+            record.tails_at.push_back(static_cast<u32>(tail.at));
+            bool is_text = tail.kind == PlaceKind::utf8 || tail.kind == PlaceKind::binary;
+            if (is_text && !record.steps.empty() && record.steps.back().kind == tail.kind) {
+                record.steps.back().end = i + 1;
+            } else {
+                record.steps.push_back({tail.kind, i, i + 1});
+            }
+        }
         return record;
     }
 

@@ -144,25 +144,29 @@ private:
         refuse(Kind::objects, "the objects end at ", at, ", the header says ", end_);
     }
 
-    [[noreturn, gnu::cold]] void refuse_extent(usize extent_bytes, usize left) {
-        refuse(Kind::extent, "an extent of ", extent_bytes, " bytes, of ", left,
-               " left and with a record of ", record_.end);
-    }
-
     // Checks the object at `at`, and returns the size of its extent.
-    usize object(usize at, usize i) {
+    [[gnu::always_inline]] usize object(usize at, usize i) {
         const std::byte* extent = page_.data() + at;
         usize left = end_ - at, extent_bytes = left < 4 ? 0 : load<u32>(extent);
         bool fits = extent_bytes % 8 == 0 && extent_bytes >= record_.end && extent_bytes > 0 &&
                     extent_bytes <= left;
-        if (FAST && fits && FastVerifier(extent, extent_bytes).object(record_)) return extent_bytes;
+        if (!(FAST && fits && FastVerifier(extent, extent_bytes).object(record_))) {
+            judge(fits, extent, extent_bytes, left, i);
+        }
+        return extent_bytes;
+    }
+
+    [[gnu::noinline]] void judge(bool fits, const std::byte* extent, usize extent_bytes, usize left,
+                                 usize i) {
         try {
-            if (!fits) refuse_extent(extent_bytes, left);
+            if (!fits) {
+                refuse(Kind::extent, "an extent of ", extent_bytes, " bytes, of ", left,
+                       " left and with a record of ", record_.end);
+            }
             Verifier(extent, extent_bytes, record_).object(record_);
         } catch (const Error& error) {
             throw error.about("object " + std::to_string(i));
         }
-        return extent_bytes;
     }
 
     // Checks the dead extent at `at`, and returns its size.
@@ -249,6 +253,9 @@ inline void Header::encode(std::byte* to) const noexcept {
 // while the page is.
 class PageView {
 public:
+    // No objects.
+    PageView() = default;
+
     std::uint32_t size() const noexcept { return objects_; }
     Bytes bytes() const noexcept { return {data_, page_bytes_}; }
 
@@ -269,7 +276,6 @@ private:
     friend class VerifiedPage;
     friend class PageFile;
     friend class PageEditor;
-    PageView() = default;
     PageView(const std::byte* data, std::uint32_t page_bytes, std::uint32_t objects)
         : data_(data), page_bytes_(page_bytes), objects_(objects) {}
 
@@ -310,7 +316,24 @@ public:
     PageView view() const noexcept { return view_; }
 
 private:
+    friend class PageBuilder;
+    friend class PageEditor;
     VerifiedPage() = default;
+
+    // A page that this program has made: writes its header with a checksum.
+    static VerifiedPage seal(std::shared_ptr<const Layout> layout,
+                             std::shared_ptr<detail::Buffer> bytes, Header header) {
+        header.checksum = 0;
+        header.encode(bytes->data());
+        header.checksum = detail::page_checksum(bytes->data(), bytes->size());
+        header.encode(bytes->data());
+        VerifiedPage page;
+        page.layout_ = std::move(layout);
+        page.header_ = header;
+        page.view_ = PageView(bytes->data(), header.page_bytes, header.objects);
+        page.owner_ = std::move(bytes);
+        return page;
+    }
 
     std::shared_ptr<const Layout> layout_;
     std::shared_ptr<const void> owner_;

@@ -168,22 +168,21 @@ private:
     usize cursor_;
 };
 
-// What must be 0 in the two words of a string's place, by its length; of long ones the reserved
-// bytes.
+// The bits of a string's place that are 0 in a valid ASCII string, by its length: of a short one the
+// highest of each byte, and the bytes behind it; of a long one the same of its first four bytes, and
+// the reserved bytes. Of a binary value any bytes may be there.
 struct StringMask {
     u64 low, high;
-    // All ones for a long string.
-    u64 is_long;
 };
+template <bool UTF8>
 constexpr std::array<StringMask, INLINE_MAX + 2> string_masks() {
     std::array<StringMask, INLINE_MAX + 2> masks{};
     for (usize length = 0; length <= INLINE_MAX; ++length) {
-        masks[length].low = length < 4 ? ~u64{0} << (32 + 8 * length) : 0;
-        masks[length].high = length < 4    ? ~u64{0}
-                             : length < 12 ? ~u64{0} << (8 * (length - 4))
-                                           : 0;
+        u64 low = length < 4 ? ~u64{0} << (32 + 8 * length) : 0;
+        u64 high = length < 4 ? ~u64{0} : length < 12 ? ~u64{0} << (8 * (length - 4)) : 0;
+        masks[length] = {low | (UTF8 ? HIGH_BITS << 32 : 0), high | (UTF8 ? HIGH_BITS : 0)};
     }
-    masks[INLINE_MAX + 1] = {0, 0xFFFFFFFF, ~u64{0}};
+    masks[INLINE_MAX + 1] = {UTF8 ? HIGH_BITS << 32 : 0, 0xFFFFFFFF};
     return masks;
 }
 
@@ -193,7 +192,7 @@ public:
     FastVerifier(const std::byte* extent, usize size) : extent_(extent), size_(size) {}
 
     // Whether the object is certainly valid, and its strings are ASCII.
-    bool object(const Record& record) noexcept {
+    [[gnu::always_inline]] bool object(const Record& record) noexcept {
         cursor_ = run_ = record.end;
         if (!this->record(record, 0)) return false;
         end_run();
@@ -201,44 +200,46 @@ public:
         // The extent has at least 8 bytes.
         if (rest >= 8) return false;
         u64 padding = rest == 0 ? 0 : load<u64>(extent_ + size_ - 8) >> (64 - 8 * rest);
-        return (padding | wrong_ | (high_ & HIGH_BITS)) == 0;
+        return (padding | wrong_) == 0;
     }
 
 private:
     [[gnu::always_inline]] bool record(const Record& record, usize at) noexcept {
-        if (record.fixed_at > record.bits_at && !validity(record, at)) return false;
+        if (record.fixed_at > record.bits_at) validity(record, at);
         if (record.bits_at == 0 && record.stride > record.end) {
             wrong_ |= load_bytes(extent_ + at + record.end, record.stride - record.end);
         }
         for (usize place : record.booleans) wrong_ |= load<u8>(extent_ + at + place) & 0xFE;
-        for (const Tail& tail : record.tails) {
-            if (tail.kind == PlaceKind::utf8) {
-                if (!string<true>(at + tail.at)) return false;
-            } else if (tail.kind == PlaceKind::binary) {
+        for (const Step& step : record.steps) {
+            if (step.kind == PlaceKind::utf8) {
+                if (!strings<true>(record, step, at)) return false;
+            } else if (step.kind == PlaceKind::binary) {
                 end_run();
-                if (!string<false>(at + tail.at)) return false;
+                if (!strings<false>(record, step, at)) return false;
                 run_ = cursor_;
-            } else {
-                if (tail.kind == PlaceKind::fixed_list && !fixed_list(record, tail, at)) {
-                    return false;
-                }
-                if (!items(*tail.items, at + tail.at)) return false;
+            } else if (!list(record, record.tails[step.from], at)) {
+                return false;
             }
         }
         return true;
     }
 
-    bool validity(const Record& record, usize at) noexcept {
-        const std::byte* bits = extent_ + at + record.bits_at;
+    [[gnu::always_inline]] void validity(const Record& record, usize at) noexcept {
         usize bytes = record.fixed_at - record.bits_at;
-        if (bytes > 8) return many_bits(record, at);
-        u64 word = load_bytes(bits, bytes);
+        if (bytes > 8) {
+            many_bits(record, at);
+            return;
+        }
+        u64 word = load_bytes(extent_ + at + record.bits_at, bytes);
+        if (record.bits == 0) {
+            wrong_ |= word;
+            return;
+        }
         if (record.bits < 64) wrong_ |= word >> record.bits;
-        u64 missing = ~word & (record.bits < 64 ? (u64{1} << record.bits) - 1 : ~u64{0});
+        u64 missing = ~word & (~u64{0} >> (64 - record.bits));
         for (; missing != 0; missing &= missing - 1) {
             absent(record, at, static_cast<usize>(std::countr_zero(missing)));
         }
-        return true;
     }
 
     void absent(const Record& record, usize at, usize bit) noexcept {
@@ -257,93 +258,98 @@ private:
         }
     }
 
-    bool many_bits(const Record& record, usize at) noexcept {
+    [[gnu::noinline]] void many_bits(const Record& record, usize at) noexcept {
         const std::byte* bits = extent_ + at + record.bits_at;
         for (usize bit = record.bits; bit % 8 != 0; ++bit) wrong_ |= bit_at(bits, bit);
         usize bits_bytes = (record.bits + 7) / 8;
         wrong_ |= !is_zero(bits + bits_bytes, record.fixed_at - record.bits_at - bits_bytes);
         for (usize first = 0; first < record.bits; first += 64) {
             usize count = std::min(record.bits - first, usize{64});
-            u64 missing = ~load_bytes(bits + first / 8, (count + 7) / 8);
-            if (count < 64) missing &= (u64{1} << count) - 1;
+            u64 missing = ~load_bytes(bits + first / 8, (count + 7) / 8) & (~u64{0} >> (64 - count));
             for (; missing != 0; missing &= missing - 1) {
                 absent(record, at, first + static_cast<usize>(std::countr_zero(missing)));
             }
         }
+    }
+
+    // Without a branch that depends on the length of a string.
+    template <bool UTF8>
+    [[gnu::always_inline]] bool strings(const Record& record, Step step, usize at) noexcept {
+        static constexpr auto MASKS = string_masks<UTF8>();
+        const std::byte* extent = extent_;
+        usize cursor = cursor_;
+        const usize size = size_;
+        u64 wrong = wrong_;
+        const u32* end = record.tails_at.data() + step.end;
+        for (const u32* place = record.tails_at.data() + step.from; place != end; ++place) {
+            u64 low = load<u64>(extent + at + *place), high = load<u64>(extent + at + *place + 8);
+            u64 length = low & 0xFFFFFFFF, is_long = length > INLINE_MAX ? ~u64{0} : 0;
+            StringMask mask = MASKS[std::min<u64>(length, INLINE_MAX + 1)];
+            // The tail's first bytes can be read even if it is empty: the cursor is at most `size`.
+            u64 tail = u64{cursor} << 32 | load<u32>(extent + cursor);
+            u64 found = (high & ~u64{0xFFFFFFFF}) | low >> 32;
+            wrong |= (low & mask.low) | (high & mask.high) | ((tail ^ found) & is_long);
+            cursor += length & is_long;
+            if (cursor > size) return false;
+        }
+        cursor_ = cursor;
+        wrong_ = wrong;
         return true;
     }
 
-    template <bool UTF8>
-    [[gnu::always_inline]] bool string(usize at) noexcept {
-        static constexpr auto MASKS = string_masks();
-        u64 low = load<u64>(extent_ + at), high = load<u64>(extent_ + at + 8);
-        usize length = low & 0xFFFFFFFF;
-        const StringMask& mask = MASKS[std::min(length, INLINE_MAX + 1)];
-        // The tail's first bytes can be read even if it is empty, as the cursor is at most `size_`.
-        u64 tail = (high >> 32 ^ cursor_) | (low >> 32 ^ load<u32>(extent_ + cursor_));
-        wrong_ |= (low & mask.low) | (high & mask.high) | (tail & mask.is_long);
-        if (UTF8) high_ |= (low & ~u64{0xFFFFFFFF}) | (high & ~mask.is_long);
-        cursor_ += length & mask.is_long;
-        return cursor_ <= size_;
-    }
-
     // Checks the bytes of the strings that lie one after the other up to the cursor.
-    void end_run() noexcept {
-        high_ |= high_bits(extent_ + run_, cursor_ - run_) != 0 ? HIGH_BITS : 0;
+    [[gnu::always_inline]] void end_run() noexcept {
+        if (cursor_ > run_) wrong_ |= high_bits(extent_ + run_, cursor_ - run_);
     }
 
-    bool fixed_list(const Record& record, const Tail& tail, usize at) noexcept {
-        bool present = tail.nearest_bit == NONE ||
-                       bit_at(extent_ + at + record.bits_at, tail.nearest_bit);
-        return !present || load<u32>(extent_ + at + tail.at + 4) == tail.size;
-    }
-
-    bool items(const Items& items, usize at) noexcept {
-        usize offset = load<u32>(extent_ + at), count = load<u32>(extent_ + at + 4);
+    bool list(const Record& record, const Tail& tail, usize at) noexcept {
+        usize offset = load<u32>(extent_ + at + tail.at), count = load<u32>(extent_ + at + tail.at + 4);
+        if (tail.kind == PlaceKind::fixed_list && count != tail.size) {
+            bool present = tail.nearest_bit == NONE ||
+                           bit_at(extent_ + at + record.bits_at, tail.nearest_bit);
+            if (present) return false;
+        }
         if (count == 0) return offset == 0;
-        const Record& record = items.record;
+        const Items& items = *tail.items;
+        const usize stride = items.record.stride;
         usize start = pad(cursor_, 8), records_at = start + items.bitmap_bytes(count);
-        usize end = records_at + count * record.stride;
+        usize end = records_at + count * stride;
         if (count >= EXTENT_END || offset != start || end > size_) return false;
         end_run();
         usize gap = start - cursor_;
         if (gap > 0) wrong_ |= load<u64>(extent_ + start - 8) >> (64 - 8 * gap);
         cursor_ = run_ = end;
         if (items.nullable) return nullable_items(items, start, records_at, count);
-        if (!record.is_checked()) return true;
-        for (usize item = records_at; item < end; item += record.stride) {
-            if (!this->item(record, item)) return false;
+        if (!items.record.is_checked()) return true;
+        for (usize item = records_at; item < end; item += stride) {
+            if (!this->record(items.record, item)) return false;
         }
         return true;
     }
 
     bool nullable_items(const Items& items, usize start, usize records_at, usize count) noexcept {
-        const Record& record = items.record;
+        const usize stride = items.record.stride;
         for (usize bit = count; bit % 8 != 0; ++bit) wrong_ |= bit_at(extent_ + start, bit);
         usize bitmap_end = start + (count + 7) / 8;
         wrong_ |= !is_zero(extent_ + bitmap_end, records_at - bitmap_end);
         for (usize i = 0; i < count; ++i) {
-            usize at = records_at + i * record.stride;
-            if (bit_at(extent_ + start, i)) {
-                if (!item(record, at)) return false;
-            } else {
-                wrong_ |= !is_zero(extent_ + at, record.stride);
+            usize item = records_at + i * stride;
+            if (!bit_at(extent_ + start, i)) {
+                wrong_ |= !is_zero(extent_ + item, stride);
+            } else if (!this->record(items.record, item)) {
+                return false;
             }
         }
         return true;
     }
-
-    bool item(const Record& record, usize at) noexcept { return this->record(record, at); }
 
     const std::byte* extent_;
     usize size_;
     usize cursor_ = 0;
     // Where the strings begin that were not yet checked for ASCII.
     usize run_ = 0;
-    // Not 0 if something is wrong.
+    // Not 0 if something is wrong, or not ASCII.
     u64 wrong_ = 0;
-    // The bytes of strings, of which only the highest bits count.
-    u64 high_ = 0;
 };
 
 }  // namespace detail

@@ -11,6 +11,7 @@
 //! Generated code holds the schema's bytes and their SHA-256. Its reader refuses a file whose
 //! schema has another one, so its positions are always those of the file.
 
+mod cpp;
 mod java;
 mod model;
 mod python;
@@ -23,6 +24,8 @@ pub use model::{Class, ClassKind, Field, FieldKind, Items, Model};
 /// A language that code is generated in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Language {
+    /// C++20, with the headers of `cpp/`.
+    Cpp,
     /// Java 17, with the runtime `java/page`.
     Java,
     /// Python 3.10, with the package `dray`.
@@ -33,11 +36,12 @@ pub enum Language {
 
 impl Language {
     /// All languages.
-    pub const ALL: [Self; 3] = [Self::Java, Self::Python, Self::Rust];
+    pub const ALL: [Self; 4] = [Self::Cpp, Self::Java, Self::Python, Self::Rust];
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
+            Self::Cpp => "c++",
             Self::Java => "java",
             Self::Python => "python",
             Self::Rust => "rust",
@@ -48,6 +52,7 @@ impl Language {
     /// module.
     pub fn sources(self, model: &Model, namespace: &str) -> Vec<Source> {
         match self {
+            Self::Cpp => cpp::sources(model, namespace),
             Self::Java => java::sources(model, namespace),
             Self::Python => python::sources(model, namespace),
             Self::Rust => rust::sources(model, namespace),
