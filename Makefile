@@ -32,14 +32,14 @@ ALL_TEST_ROUNDS ?= 100
 ALL_JAVA_ROUNDS ?= 2000000
 
 .PHONY: demo test test-all bench bench-java bench-network bench-parquet bench-postgres bench-sort \
-	check-link study study-objects study-test lint rust-test python-test spec-test java-test \
-	extension-test fuzz miri build python build-checked python-package dist dist-test setup \
+	check-link study study-objects study-test lint rust-test python-test spec-test cpp-test \
+	java-test extension-test fuzz miri build python build-checked python-package dist dist-test setup \
 	setup-test setup-bench setup-dist setup-miri setup-objects setup-postgres setup-sort
 
 demo: build python
 	$(PYTHON) -m lab.lineitem.demo --scale-factor $(SCALE_FACTOR) --dray $(DRAY)
 
-test: lint rust-test spec-test java-test python-test extension-test fuzz
+test: lint rust-test spec-test cpp-test java-test python-test extension-test fuzz
 	@echo "all checks passed"
 
 # The same with a million faults on the wire, and longer fuzzing and random tests. It takes hours.
@@ -150,6 +150,10 @@ spec-test: setup-test
 	$(PYTHON) -m pytest -q spec/decoder
 
 # Maven keeps what it downloads, and needs no network the next time.
+# The headers that read, build and change pages.
+cpp-test: setup-test
+	$(MAKE) -C cpp test OUT=$(CACHE)/cpp PYTHON=$(PYTHON)
+
 java-test: setup-test
 	cd java && mvn -q -Dmaven.repo.local=$(CACHE)/maven test
 
@@ -177,6 +181,7 @@ extension-test: setup-test
 
 fuzz: setup-test
 	fuzz/run.sh $(FUZZ_SECONDS)
+	$(MAKE) -C cpp fuzz OUT=$(CACHE)/cpp FUZZ_SECONDS=$(FUZZ_SECONDS)
 
 # Runs the small tests of pages, of the sort, and of output buffers (`crates/format/src/output.rs`)
 # under Miri. It is not part of `make test`, because it needs a nightly toolchain. Isolation is off,

@@ -24,23 +24,23 @@ inline detail::Buffer read(const std::string& path) {
 }  // namespace dray::test
 
 // Ends the test if this is false.
-#define CHECK(...)                                                              \
-    do {                                                                        \
-        if (!(__VA_ARGS__)) {                                                   \
+#define CHECK(...)                                                                 \
+    do {                                                                           \
+        if (!(__VA_ARGS__)) {                                                      \
             std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #__VA_ARGS__); \
-            std::abort();                                                       \
-        }                                                                       \
+            std::abort();                                                          \
+        }                                                                          \
     } while (false)
 
 // Ends the test if this does not throw an error of this kind.
-#define CHECK_THROWS(kind_, ...)                                   \
-    do {                                                           \
-        bool threw = false;                                        \
-        try {                                                      \
-            (void)(__VA_ARGS__);                                   \
-        } catch (const ::dray::Error& error) {                     \
-            threw = error.kind() == (kind_);                       \
+#define CHECK_THROWS(kind_, ...)                                    \
+    do {                                                            \
+        bool threw = false;                                         \
+        try {                                                       \
+            (void)(__VA_ARGS__);                                    \
+        } catch (const ::dray::Error& error) {                      \
+            threw = error.kind() == (kind_);                        \
             if (!threw) std::fprintf(stderr, "%s\n", error.what()); \
-        }                                                          \
-        CHECK(threw &&#__VA_ARGS__);                               \
+        }                                                           \
+        CHECK(threw);                                               \
     } while (false)

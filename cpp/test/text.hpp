@@ -136,8 +136,7 @@ private:
                 }
                 out += ']';
                 break;
-            default:
-                integer(out, at, width, type.id < TypeId::uint8 || type.id > TypeId::uint64);
+            default: integer(out, at, width, type.id < TypeId::uint8 || type.id > TypeId::uint64);
         }
     }
 
@@ -145,11 +144,14 @@ private:
                const std::byte* place) const {
         usize offset = load<u32>(place), count = load<u32>(place + 4);
         const std::byte* bitmap = object + offset;
+        // A few bytes can say that there are billions of items without any.
+        if (count > 1 << 16 && items.record.stride == 0 && !items.nullable) {
+            refuse(Kind::limit, count, " items that take no bytes");
+        }
         out += '[';
         for (usize i = 0; i < count; ++i) {
             if (i > 0) out += ',';
-            const std::byte* at =
-                bitmap + items.bitmap_bytes(count) + i * items.record.stride;
+            const std::byte* at = bitmap + items.bitmap_bytes(count) + i * items.record.stride;
             if (items.nullable && !bit_at(bitmap, i)) {
                 out += "null";
             } else {

@@ -80,7 +80,9 @@ public:
         return items;
     }
 
-    Corner corner() { return {number<std::int16_t>(), maybe([&] { return text(); })}; }
+    Corner corner() {
+        return {number<std::int16_t>(), maybe([&] { return text(); })};
+    }
     Place place() {
         return {text(), {corner(), corner()}, maybe([&] { return number<std::int32_t>(); })};
     }
@@ -90,7 +92,9 @@ public:
         return {n, text(), list([&] { return sub(); }), {text(), text()}};
     }
     std::int64_t price() { return static_cast<std::int64_t>(below(2'000'000'000)) - 999'999'999; }
-    auto row() { return list([&] { return maybe([&] { return number<std::int64_t>(); }); }); }
+    auto row() {
+        return list([&] { return maybe([&] { return number<std::int64_t>(); }); });
+    }
     Thing thing() {
         Thing thing;
         thing.id = number<std::int64_t>();
@@ -104,9 +108,8 @@ public:
         thing.place = maybe([&] { return place(); });
         thing.parts = list([&] { return maybe([&] { return part(); }); });
         thing.grid = maybe([&] { return list([&] { return maybe([&] { return row(); }); }); });
-        thing.pairs = list([&] {
-            return std::pair(text(), maybe([&] { return number<std::int64_t>(); }));
-        });
+        thing.pairs =
+            list([&] { return std::pair(text(), maybe([&] { return number<std::int64_t>(); })); });
         thing.trio = maybe([&] {
             return std::array<double, 3>{1.5, number<std::int32_t>() / 3.0, -0.0};
         });
@@ -123,8 +126,8 @@ class Json {
 public:
     static string of(const Thing& t) {
         Json json;
-        json.all(t.id, t.flag, t.name, Hex{t.note}, t.price, t.at, t.scores, t.tags, t.place, t.parts,
-                 t.grid, t.pairs, t.trio, t.triple);
+        json.all(t.id, t.flag, t.name, Hex{t.note}, t.price, t.at, t.scores, t.tags, t.place,
+                 t.parts, t.grid, t.pairs, t.trio, t.triple);
         return json.out_;
     }
 

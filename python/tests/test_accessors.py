@@ -106,7 +106,7 @@ def test_another_schema_is_refused(path: Path, tmp_path: Path):
         module.CustomersFile(tmp_path / "other.pages")
 
 
-@pytest.mark.parametrize("language", ["java", "rust"])
+@pytest.mark.parametrize("language", ["c++", "java", "rust"])
 def test_other_languages(path: Path, tmp_path: Path, language: str):
     """Their code is compiled and run by tests of their own."""
     options = ("--language", language, "--namespace", "shop.data", "-o", tmp_path / "new" / "src")

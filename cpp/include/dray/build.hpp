@@ -43,9 +43,10 @@ class RecordWriter;
 }  // namespace detail
 
 // Builds pages of objects, one object after the other. Values of a fixed width come in any order,
-// and so do strings of up to 12 bytes; longer strings and lists come in the order of the schema, and
-// an item's before the next item's. What was not set is missing if it may be, and otherwise 0 or
-// empty. A call out of order is an error. Then what lacks can be added, or the object be cancelled.
+// and so do strings of up to 12 bytes; longer strings and lists come in the order of the schema,
+// and an item's before the next item's. What was not set is missing if it may be, and otherwise 0
+// or empty. A call out of order is an error. Then what lacks can be added, or the object be
+// cancelled.
 class PageBuilder {
 public:
     explicit PageBuilder(std::shared_ptr<const Layout> layout, std::size_t page_bytes = PAGE_BYTES)
@@ -89,7 +90,8 @@ public:
 
     // All pages that were not taken. The next object begins another one.
     std::vector<VerifiedPage> finish() {
-        if (open_) detail::refuse(Kind::usage, "an object was begun, but neither ended nor cancelled");
+        if (open_)
+            detail::refuse(Kind::usage, "an object was begun, but neither ended nor cancelled");
         if (objects_ > 0) emit();
         return take();
     }
@@ -257,7 +259,8 @@ void store_value(Stored<T, STORED>, std::byte* at, const T& value) noexcept {
 inline void store_value(Boolean, std::byte* at, bool value) noexcept { store<u8>(at, value); }
 inline void store_value(Null, std::byte*, std::nullptr_t) noexcept {}
 template <usize WIDTH>
-void store_value(FixedBinary<WIDTH>, std::byte* at, std::span<const std::byte, WIDTH> value) noexcept {
+void store_value(FixedBinary<WIDTH>, std::byte* at,
+                 std::span<const std::byte, WIDTH> value) noexcept {
     std::memcpy(at, value.data(), WIDTH);
 }
 
@@ -437,9 +440,10 @@ private:
         bool is_open = depth_ <= builder_->depth_ && frame.serial == list_;
         bool later = item_ > frame.item || (item_ == frame.item && tail >= frame.tail);
         if (!is_open || !later) {
-            refuse(Kind::usage, "a string of more than 12 bytes, or a list, is out of order: they "
-                                "come in the order of the schema, and an item's before the next "
-                                "item's");
+            refuse(Kind::usage,
+                   "a string of more than 12 bytes, or a list, is out of order: they "
+                   "come in the order of the schema, and an item's before the next "
+                   "item's");
         }
         builder_->check_filled(depth_);
     }
@@ -500,15 +504,11 @@ class ListWriter : private detail::RecordWriter {
 
 public:
     // The next item, which is a struct.
-    auto next()
-        requires requires { typename Kind_<Element>::writer; }
-    {
-        return typename Kind_<Element>::writer(item(true));
-    }
+    auto next() requires requires { typename Kind_<Element>::writer; }
+    { return typename Kind_<Element>::writer(item(true)); }
 
     // The next item, which is a list of so many items.
-    auto next(std::size_t count)
-        requires requires { typename Kind_<Element>::list; }
+    auto next(std::size_t count) requires requires { typename Kind_<Element>::list; }
     {
         check();
         builder_->check_filled(depth_);
@@ -517,19 +517,14 @@ public:
 
     // Adds an item that is a value.
     template <class V>
-        requires(Kind_<Element>::is_value)
-    void add(const V& value) {
+    requires(Kind_<Element>::is_value) void add(const V& value) {
         typename Element::value_type converted(value);
         if constexpr (detail::is_text<Element>) detail::checked_text(Element{}, converted);
         item(true).template put<Element>(0, 0, converted);
     }
 
     // Adds an item that is missing.
-    void add_missing()
-        requires NULLABLE
-    {
-        item(false);
-    }
+    void add_missing() requires NULLABLE { item(false); }
 
 private:
     friend class detail::RecordWriter;

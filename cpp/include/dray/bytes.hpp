@@ -112,7 +112,8 @@ inline bool is_utf8(const std::byte* text, usize count) noexcept {
     const auto* at = reinterpret_cast<const u8*>(text);
     const auto* end = at + count;
     while (at < end) {
-        while (end - at >= 8 && (load<u64>(reinterpret_cast<const std::byte*>(at)) & HIGH_BITS) == 0) {
+        while (end - at >= 8 &&
+               (load<u64>(reinterpret_cast<const std::byte*>(at)) & HIGH_BITS) == 0) {
             at += 8;
         }
         if (at == end) return true;

@@ -10,10 +10,10 @@ class RecordEditor;
 }
 
 // A page whose objects are changed. It is a copy: whoever reads the page that it came from sees
-// nothing of the changes. Values of a fixed width are overwritten where they lie, and so are strings
-// whose tails keep their size. Other changes write the object anew, behind the last one; what is then
-// left of the old one is closed up now and then. An object that no longer fits its page is an error,
-// and stays as it was.
+// nothing of the changes. Values of a fixed width are overwritten where they lie, and so are
+// strings whose tails keep their size. Other changes write the object anew, behind the last one;
+// what is then left of the old one is closed up now and then. An object that no longer fits its
+// page is an error, and stays as it was.
 class PageEditor {
 public:
     // `page_bytes` is the standard size of the file's or the stream's pages.
@@ -116,8 +116,8 @@ private:
         } else if (header_.objects_end - dead_bytes_ - old_bytes + bytes <= slots_at()) {
             compact(i);
         } else {
-            refuse(Kind::limit, "object ", i, " would have ", bytes, " bytes, and not fit its page of ",
-                   page_.size(), ": build a page with it");
+            refuse(Kind::limit, "object ", i, " would have ", bytes,
+                   " bytes, and not fit its page of ", page_.size(), ": build a page with it");
         }
         changes_.push_back({i, rewritten_.same});
     }
@@ -128,7 +128,8 @@ private:
         usize end = HEADER_BYTES + rewritten_.bytes.size();
         usize size = (end + SLOT_BYTES + page_bytes_ - 1) / page_bytes_ * page_bytes_;
         if (size >= LARGE_BYTES_END) {
-            refuse(Kind::limit, "an object of ", rewritten_.bytes.size(), " bytes is larger than any page");
+            refuse(Kind::limit, "an object of ", rewritten_.bytes.size(),
+                   " bytes is larger than any page");
         }
         Buffer page(size);
         std::memcpy(page.data() + HEADER_BYTES, rewritten_.bytes.data(), rewritten_.bytes.size());
@@ -178,8 +179,9 @@ struct EditorOf {};
 template <class Element, bool NULLABLE>
 struct ListEditorOf {};
 
-// Changes the fields of a record. Generated editors give it positions, as they do to `RecordWriter`.
-// After a change that wrote the object anew, editors of what lies behind it are refused.
+// Changes the fields of a record. Generated editors give it positions, as they do to
+// `RecordWriter`. After a change that wrote the object anew, editors of what lies behind it are
+// refused.
 class RecordEditor {
 protected:
     template <class Value>
@@ -267,7 +269,8 @@ private:
             auto [slot, same] = page_->changes_[seen_];
             if (slot == NONE) refuse(Kind::usage, "the page was sealed");
             if (slot == slot_ && record_ >= same) {
-                refuse(Kind::usage, "the object was written anew since this part of it was looked up");
+                refuse(Kind::usage,
+                       "the object was written anew since this part of it was looked up");
             }
         }
     }
@@ -374,31 +377,23 @@ public:
         RecordEditor::resize(tail_, size() - 1, i);
     }
 
-    // Item i, which is a struct. If it is missing, it becomes present.
-    auto operator[](std::size_t i)
-        requires requires { typename Kind_<Element>::editor; }
-    {
-        return typename Kind_<Element>::editor(present_item(i));
-    }
-
-    // Item i, which is a list. If it is missing, it becomes present.
-    auto operator[](std::size_t i)
-        requires requires { typename Kind_<Element>::list; }
-    {
-        return typename Kind_<Element>::list(present_item(i), 0, 0);
+    // Item i, which is a struct or a list. If it is missing, it becomes present.
+    auto operator[](std::size_t i) requires(!Kind_<Element>::is_value) {
+        if constexpr (requires { typename Kind_<Element>::editor; }) {
+            return typename Kind_<Element>::editor(present_item(i));
+        } else {
+            return typename Kind_<Element>::list(present_item(i), 0, 0);
+        }
     }
 
     // Item i, which is a value.
     template <class V>
-        requires(Kind_<Element>::is_value)
-    void set(std::size_t i, const V& value) {
+    requires(Kind_<Element>::is_value) void set(std::size_t i, const V& value) {
         RecordEditor item = present_item(i);
         item.template set<Element>(0, 0, typename Element::value_type(value));
     }
 
-    void set_missing(std::size_t i)
-        requires NULLABLE
-    {
+    void set_missing(std::size_t i) requires NULLABLE {
         RecordEditor item = this->item(i);
         detail::clear_bit(bitmap(), i);
         std::size_t tails = item.of_->tails.size();
@@ -441,7 +436,12 @@ private:
         if (item.of_->has_fixed_lists) {
             using detail::Change;
             try {
-                item.rewrite({item.record_, 0, item.of_->tails.size(), Change::To::stay, {}, 0,
+                item.rewrite({item.record_,
+                              0,
+                              item.of_->tails.size(),
+                              Change::To::stay,
+                              {},
+                              0,
                               detail::NONE});
             } catch (...) {
                 detail::clear_bit(bitmap(), i);

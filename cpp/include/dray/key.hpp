@@ -19,8 +19,7 @@ public:
     KeyValue(T value) : kind_(Kind_::boolean), number_(value) {}
     // Of an integer.
     template <std::integral T>
-        requires(!std::same_as<T, bool>)
-    KeyValue(T value) : kind_(Kind_::integer), number_(value) {}
+    requires(!std::same_as<T, bool>) KeyValue(T value) : kind_(Kind_::integer), number_(value) {}
     KeyValue(int128 value) : kind_(Kind_::integer), number_(value) {}
     // Of a date, a time, a timestamp or a duration.
     template <class Rep, class Period>
@@ -35,8 +34,8 @@ public:
     KeyValue(Bytes bytes) : bytes_(reinterpret_cast<const char*>(bytes.data()), bytes.size()) {}
     // Of a float, a decimal or an interval: as it is stored.
     template <class T>
-        requires(std::floating_point<T> || detail::StoredAsIs<T>)
-    KeyValue(T value) : bytes_(reinterpret_cast<const char*>(&value), sizeof value) {}
+    requires(std::floating_point<T> || detail::StoredAsIs<T>) KeyValue(T value)
+        : bytes_(reinterpret_cast<const char*>(&value), sizeof value) {}
 
 private:
     friend class detail::Key;
@@ -107,14 +106,15 @@ public:
         if (!is_zero(cursor.take(left, "padding").data(), left)) {
             refuse(Kind::padding, "a byte behind the key paths is not 0");
         }
-        for (const auto& path : key.paths_) key.parts_.push_back(find(layout.record().fields, path));
+        for (const auto& path : key.paths_)
+            key.parts_.push_back(find(layout.record().fields, path));
         return key;
     }
 
     const std::vector<std::vector<std::string>>& paths() const noexcept { return paths_; }
 
-    // The stored bytes of these values; none if a number is out of the range of its type, so that no
-    // object has it.
+    // The stored bytes of these values; none if a number is out of the range of its type, so that
+    // no object has it.
     std::optional<StoredKey> stored(const std::vector<KeyValue>& values) const {
         if (values.size() != parts_.size()) {
             refuse(Kind::usage, values.size(), " values for a key of ", parts_.size(), " fields");
@@ -150,7 +150,8 @@ public:
 
     bool is_of(const StoredKey& key, const std::byte* object) const noexcept {
         for (usize i = 0; i < key.size(); ++i) {
-            if (part_of(*parts_[i], object) != std::optional<std::string_view>(key[i])) return false;
+            if (part_of(*parts_[i], object) != std::optional<std::string_view>(key[i]))
+                return false;
         }
         return true;
     }

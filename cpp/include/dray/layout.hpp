@@ -140,7 +140,7 @@ public:
         usize bits_end = bits_at + (bits_ + 7) / 8;
         usize end = record.fixed_at = pad(bits_end, record.alignment);
         std::vector<usize> offsets(places_.size());
-        for (usize alignment : {8, 4, 2, 1}) {
+        for (usize alignment = 8; alignment > 0; alignment /= 2) {
             for (usize i = 0; i < places_.size(); ++i) {
                 if (places_[i].second != alignment) continue;
                 offsets[i] = end;
@@ -155,7 +155,8 @@ public:
         record.stride = pad(end, record.alignment);
         record.fields = std::move(fields);
         set_offsets(record.fields, offsets);
-        if (record.fixed_at > bits_end) record.gaps.push_back({bits_end, record.fixed_at - bits_end});
+        if (record.fixed_at > bits_end)
+            record.gaps.push_back({bits_end, record.fixed_at - bits_end});
         // The tails of an object follow its record without padding.
         if (bits_at == 0 && record.stride > end) record.gaps.push_back({end, record.stride - end});
         record.absent.resize(bits_);

@@ -99,9 +99,7 @@ public:
     }
 
 private:
-    u32 slot(usize i) const noexcept {
-        return load<u32>(slot_at(page_.data(), page_.size(), i));
-    }
+    u32 slot(usize i) const noexcept { return load<u32>(slot_at(page_.data(), page_.size(), i)); }
 
     void in_order(usize objects) {
         usize at = HEADER_BYTES;
@@ -249,8 +247,8 @@ inline void Header::encode(std::byte* to) const noexcept {
     store(to + 32, edition);
 }
 
-// The bytes of a page that was verified, borrowed: an object is a pointer to its extent. It is valid
-// while the page is.
+// The bytes of a page that was verified, borrowed: an object is a pointer to its extent. It is
+// valid while the page is.
 class PageView {
 public:
     // No objects.
@@ -291,8 +289,9 @@ public:
     static VerifiedPage verify(std::shared_ptr<const Layout> layout, Bytes bytes,
                                std::shared_ptr<const void> owner = nullptr) {
         if (reinterpret_cast<std::uintptr_t>(bytes.data()) % 8 != 0) {
-            detail::refuse(Kind::usage, "a page in memory begins at a multiple of 8 (page.md section"
-                                        " 1): use VerifiedPage::verify_copy");
+            detail::refuse(Kind::usage,
+                           "a page in memory begins at a multiple of 8 (page.md section"
+                           " 1): use VerifiedPage::verify_copy");
         }
         Header header = detail::PageVerifier<>(layout->record(), bytes).verify();
         VerifiedPage page;

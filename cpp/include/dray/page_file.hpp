@@ -44,7 +44,7 @@ inline Owned map_file(const std::string& path) {
         }
     } file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
     if (file.number < 0) fail("open");
-    struct stat status{};
+    struct stat status {};
     if (::fstat(file.number, &status) != 0) fail("read");
     if (!S_ISREG(status.st_mode)) refuse(Kind::io, "can't read ", path, ": it is not a file");
     auto size = static_cast<usize>(status.st_size);
@@ -119,7 +119,8 @@ struct Footer {
         }
         auto size = [at](usize field) {
             u64 found = load<u64>(at + field);
-            if (found >> 48 != 0) refuse(Kind::footer, "the footer says ", found, ", no file has so many");
+            if (found >> 48 != 0)
+                refuse(Kind::footer, "the footer says ", found, ", no file has so many");
             return static_cast<usize>(found);
         };
         Footer footer;
@@ -152,7 +153,8 @@ public:
         : entries_(entries),
           pages_(pages),
           objects_(objects),
-          pages_per_object_(objects == 0 ? 0 : static_cast<double>(pages) / static_cast<double>(objects)) {}
+          pages_per_object_(
+              objects == 0 ? 0 : static_cast<double>(pages) / static_cast<double>(objects)) {}
 
     u64 first(usize page) const noexcept {
         return page < pages_ ? load<u64>(entries_ + ENTRY_BYTES * page) : objects_;
@@ -162,7 +164,9 @@ public:
     usize end(usize page) const noexcept {
         return UNIT_BYTES * load<u32>(entries_ + ENTRY_BYTES * page + 8);
     }
-    u32 checksum(usize page) const noexcept { return load<u32>(entries_ + ENTRY_BYTES * page + 12); }
+    u32 checksum(usize page) const noexcept {
+        return load<u32>(entries_ + ENTRY_BYTES * page + 12);
+    }
 
     void check(usize pages_bytes, usize page_bytes) const {
         if (pages_ > 0 && first(0) != 0) {
@@ -185,8 +189,8 @@ public:
         }
     }
 
-    // The page with an object, which must be there. Pages hold about equally many objects: the first
-    // guess is close. Doubling steps find a range around it, which is then halved.
+    // The page with an object, which must be there. Pages hold about equally many objects: the
+    // first guess is close. Doubling steps find a range around it, which is then halved.
     usize page_of(u64 ordinal) const noexcept {
         auto guess = static_cast<usize>(static_cast<double>(ordinal) * pages_per_object_);
         usize from = std::min(guess, pages_ - 1), to = from + 1;
@@ -214,8 +218,9 @@ private:
 
 }  // namespace detail
 
-// The whole pages at the beginning of a file that was cut off, up to the first that is damaged or cut
-// off. They may be all, or fewer than the file once had: nothing in a file without its end tells.
+// The whole pages at the beginning of a file that was cut off, up to the first that is damaged or
+// cut off. They may be all, or fewer than the file once had: nothing in a file without its end
+// tells.
 class Salvage {
 public:
     // Refuses a file whose header or schema is damaged: then nothing can be read.
@@ -245,7 +250,8 @@ private:
         }
     }
 
-    VerifiedPage next(Bytes& rest, std::size_t page_bytes, const std::shared_ptr<const void>& owner) {
+    VerifiedPage next(Bytes& rest, std::size_t page_bytes,
+                      const std::shared_ptr<const void>& owner) {
         using detail::refuse;
         if (rest.size() < HEADER_BYTES) refuse(Kind::cut, "the file ends before it");
         Header header = Header::decode(rest.first(HEADER_BYTES));
@@ -269,8 +275,8 @@ private:
 // must not change meanwhile.
 class PageFile {
 public:
-    // Maps a file, and checks everything but its pages and its key index. The error about a file that
-    // was cut off says how much `Salvage` can read.
+    // Maps a file, and checks everything but its pages and its key index. The error about a file
+    // that was cut off says how much `Salvage` can read.
     static PageFile open(const std::string& path) {
         try {
             detail::Owned file = detail::map_file(path);
@@ -288,9 +294,7 @@ public:
 
     // Reads a file from memory, which begins at a multiple of 8, and stays until the file and its
     // objects are no longer used.
-    static PageFile borrow(Bytes file) {
-        return PageFile(detail::borrowed(file));
-    }
+    static PageFile borrow(Bytes file) { return PageFile(detail::borrowed(file)); }
 
     // The number of objects.
     std::uint64_t size() const noexcept { return footer_.objects; }
@@ -306,7 +310,8 @@ public:
     // A page. The first call checks it.
     PageView page(std::size_t page) const {
         if (page >= footer_.pages) {
-            detail::refuse(Kind::usage, "there is no page ", page, ", the file has ", footer_.pages);
+            detail::refuse(Kind::usage, "there is no page ", page, ", the file has ",
+                           footer_.pages);
         }
         if (checked_[page].load(std::memory_order_acquire) == 0) {
             check_page(page);
@@ -332,7 +337,8 @@ public:
         auto key = key_->stored(values);
         if (!key) return found;
         std::uint64_t hash = key_->hash(*key);
-        for (std::size_t i = keys_.lower_bound(hash); i < keys_.size() && keys_.hash(i) == hash; ++i) {
+        for (std::size_t i = keys_.lower_bound(hash); i < keys_.size() && keys_.hash(i) == hash;
+             ++i) {
             if (key_->is_of(*key, object(keys_.ordinal(i)))) found.push_back(keys_.ordinal(i));
         }
         return found;
@@ -372,7 +378,8 @@ private:
         Bytes bytes = file_.bytes;
         FileHeader header = FileHeader::decode(bytes);
         footer_ = Footer::decode(bytes, header.pages_at);
-        usize index_end = footer_.index_end(), digest_at = bytes.size() - FOOTER_BYTES + DIGESTED_BYTES;
+        usize index_end = footer_.index_end(),
+              digest_at = bytes.size() - FOOTER_BYTES + DIGESTED_BYTES;
         Bytes paths = bytes.subspan(index_end, footer_.key_paths_bytes);
         Digest found = sha256({bytes.first(header.pages_at),
                                bytes.subspan(footer_.index_at, index_end - footer_.index_at), paths,
@@ -426,8 +433,8 @@ private:
             }
         } catch (const Error& error) {
             std::uint64_t first = index_.first(page);
-            throw error.about("page " + std::to_string(page) + ", objects " + std::to_string(first) +
-                              " to " + std::to_string(first + objects - 1));
+            throw error.about("page " + std::to_string(page) + ", objects " +
+                              std::to_string(first) + " to " + std::to_string(first + objects - 1));
         }
     }
 

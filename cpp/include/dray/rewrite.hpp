@@ -114,7 +114,8 @@ private:
             usize at = records + i * record.stride;
             // What is missing has no tails, and loses those that it had.
             if (items.nullable && !bit_at(to_.bytes.data() + start, i)) {
-                bool changes = i < kept && old_records + old_of(i) * record.stride == change_.record;
+                bool changes =
+                    i < kept && old_records + old_of(i) * record.stride == change_.record;
                 if (changes && to_.same == NONE) to_.same = to_.bytes.size();
             } else if (i < kept) {
                 tails(record, old_records + old_of(i) * record.stride, at);

@@ -66,7 +66,8 @@ struct Type {
     // The width of fixed_binary, the size of fixed_list.
     std::uint32_t size = 0;
     std::string zone;
-    // The item of a list, the fields of a struct, key and value of a map, the value of a dictionary.
+    // The item of a list, the fields of a struct, key and value of a map, the value of a
+    // dictionary.
     std::vector<Field> children;
 
     // The bytes of types of fixed width.
@@ -129,7 +130,8 @@ public:
 
     Bytes take(usize count, const char* field) {
         if (count > rest_.size()) {
-            refuse(short_, "the field ", field, " has ", count, " bytes, ", rest_.size(), " are left");
+            refuse(short_, "the field ", field, " has ", count, " bytes, ", rest_.size(),
+                   " are left");
         }
         Bytes taken = rest_.first(count);
         rest_ = rest_.subspan(count);
@@ -143,7 +145,8 @@ public:
 
     std::string string(const char* field) {
         Bytes text = take(number<u32>(field), field);
-        if (!is_utf8(text.data(), text.size())) refuse(short_, "the field ", field, " is not UTF-8");
+        if (!is_utf8(text.data(), text.size()))
+            refuse(short_, "the field ", field, " is not UTF-8");
         return {reinterpret_cast<const char*>(text.data()), text.size()};
     }
 
@@ -181,7 +184,8 @@ private:
         if (count > fields_left_) refuse(Kind::schema, "more than ", FIELDS_MAX, " fields");
         // The smallest field has eight bytes.
         if (count > cursor_.left() / 8) {
-            refuse(Kind::schema, count, " fields are announced, ", cursor_.left(), " bytes are left");
+            refuse(Kind::schema, count, " fields are announced, ", cursor_.left(),
+                   " bytes are left");
         }
         std::vector<Field> read;
         read.reserve(count);
@@ -197,7 +201,8 @@ private:
         field.nullable = within("flags", cursor_.number<u8>("flags"), 0, 1) == 1;
         field.type = type(level);
         usize pairs = cursor_.number<u16>("metadata");
-        if (pairs > pairs_left_) refuse(Kind::schema, "more than ", PAIRS_MAX, " pairs of metadata");
+        if (pairs > pairs_left_)
+            refuse(Kind::schema, "more than ", PAIRS_MAX, " pairs of metadata");
         pairs_left_ -= pairs;
         for (usize i = 0; i < pairs; ++i) {
             std::string key = cursor_.string("metadata key");
@@ -258,8 +263,8 @@ private:
     }
 
     void decimal(Type& type, u32 precision_max) {
-        type.precision = static_cast<u8>(
-            within("precision", cursor_.number<u8>("precision"), 1, precision_max));
+        type.precision =
+            static_cast<u8>(within("precision", cursor_.number<u8>("precision"), 1, precision_max));
         type.scale = cursor_.number<std::int8_t>("scale");
     }
 

@@ -1,5 +1,5 @@
-// The values of fields in C++. Dates and times are those of <chrono>; what the standard library does
-// not have is here.
+// The values of fields in C++. Dates and times are those of <chrono>; what the standard library
+// does not have is here.
 #pragma once
 
 #include <array>
@@ -82,7 +82,7 @@ struct IsDecimal<Decimal<Number, P, S>> : std::true_type {};
 // Types of this library whose bytes are those that objects have.
 template <class T>
 concept StoredAsIs = std::same_as<T, DayTime> || std::same_as<T, MonthDayNano> ||
-                     std::same_as<T, Float16> || std::same_as<T, Int256> || IsDecimal<T>::value;
+    std::same_as<T, Float16> || std::same_as<T, Int256> || IsDecimal<T>::value;
 
 template <class T>
 struct IsDuration : std::false_type {};
@@ -92,7 +92,9 @@ struct IsDuration<std::chrono::duration<Rep, Period>> : std::true_type {};
 template <class T>
 concept Duration = IsDuration<T>::value;
 template <class T>
-concept TimePoint = requires(T value) { value.time_since_epoch(); };
+concept TimePoint = requires(T value) {
+    value.time_since_epoch();
+};
 
 // A value that is stored as STORED.
 template <class T, class STORED>

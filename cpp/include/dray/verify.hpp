@@ -1,6 +1,6 @@
-// Verifies an object in one pass, front to back, with one cursor for the tails (spec/page.md section
-// 9). There are two verifiers. `FastVerifier` only says whether an object is certainly valid, and
-// ASCII; if it does not say so, `Verifier` judges, and names what is wrong.
+// Verifies an object in one pass, front to back, with one cursor for the tails (spec/page.md
+// section 9). There are two verifiers. `FastVerifier` only says whether an object is certainly
+// valid, and ASCII; if it does not say so, `Verifier` judges, and names what is wrong.
 #pragma once
 
 #include "layout.hpp"
@@ -116,8 +116,8 @@ private:
     }
 
     void fixed_list(const Record& record, const Tail& tail, usize at) {
-        bool present = tail.nearest_bit == NONE ||
-                       bit_at(extent_ + at + record.bits_at, tail.nearest_bit);
+        bool present =
+            tail.nearest_bit == NONE || bit_at(extent_ + at + record.bits_at, tail.nearest_bit);
         usize count = load<u32>(extent_ + at + tail.at + 4);
         if (present && count != tail.size) {
             refuse(Kind::items, "a list of ", tail.size, " items has ", count);
@@ -168,9 +168,9 @@ private:
     usize cursor_;
 };
 
-// The bits of a string's place that are 0 in a valid ASCII string, by its length: of a short one the
-// highest of each byte, and the bytes behind it; of a long one the same of its first four bytes, and
-// the reserved bytes. Of a binary value any bytes may be there.
+// The bits of a string's place that are 0 in a valid ASCII string, by its length: of a short one
+// the highest of each byte, and the bytes behind it; of a long one the same of its first four
+// bytes, and the reserved bytes. Of a binary value any bytes may be there.
 struct StringMask {
     u64 low, high;
 };
@@ -265,7 +265,8 @@ private:
         wrong_ |= !is_zero(bits + bits_bytes, record.fixed_at - record.bits_at - bits_bytes);
         for (usize first = 0; first < record.bits; first += 64) {
             usize count = std::min(record.bits - first, usize{64});
-            u64 missing = ~load_bytes(bits + first / 8, (count + 7) / 8) & (~u64{0} >> (64 - count));
+            u64 missing =
+                ~load_bytes(bits + first / 8, (count + 7) / 8) & (~u64{0} >> (64 - count));
             for (; missing != 0; missing &= missing - 1) {
                 absent(record, at, first + static_cast<usize>(std::countr_zero(missing)));
             }
@@ -303,10 +304,11 @@ private:
     }
 
     bool list(const Record& record, const Tail& tail, usize at) noexcept {
-        usize offset = load<u32>(extent_ + at + tail.at), count = load<u32>(extent_ + at + tail.at + 4);
+        usize offset = load<u32>(extent_ + at + tail.at),
+              count = load<u32>(extent_ + at + tail.at + 4);
         if (tail.kind == PlaceKind::fixed_list && count != tail.size) {
-            bool present = tail.nearest_bit == NONE ||
-                           bit_at(extent_ + at + record.bits_at, tail.nearest_bit);
+            bool present =
+                tail.nearest_bit == NONE || bit_at(extent_ + at + record.bits_at, tail.nearest_bit);
             if (present) return false;
         }
         if (count == 0) return offset == 0;

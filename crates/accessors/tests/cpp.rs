@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::Path;
 
-use dray_accessors::{Model, cpp};
+use dray_accessors::{Language, Model};
 use dray_format::{Field, Schema, Type, Unit};
 use dray_pagefile::{PageFile, PageFileOptions, PageFileWriter};
 
@@ -40,7 +40,7 @@ fn check(namespace: &str, name: &str, fields: Vec<Field>, key: Vec<Vec<String>>)
     let opened = PageFile::open(&file);
     fs::remove_file(&file).unwrap();
     let model = Model::of_file(&opened.unwrap(), name);
-    for source in cpp::sources(&model, namespace) {
+    for source in Language::Cpp.sources(&model, namespace) {
         let path = Path::new(HEADERS).join(&source.path);
         if std::env::var_os("DRAY_WRITE").is_some() {
             fs::write(&path, &source.text).unwrap();
@@ -91,7 +91,7 @@ fn line_items() {
     check("flat", "lineitem", item, vec![]);
 }
 
-/// Lists, structs and strings, missing or not, within each other. Random ones are built and changed.
+/// Lists, structs and strings, missing or not, within each other.
 #[test]
 fn things() {
     let corner =
