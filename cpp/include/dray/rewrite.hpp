@@ -101,6 +101,8 @@ private:
         store(to_.bytes.data() + place + 4, static_cast<u32>(count));
         auto old_of = [&](usize i) { return i < erased ? i : i + 1; };
         usize kept = std::min(count, erased < old_count ? old_count - 1 : old_count);
+        // There may be billions of items that take no bytes.
+        if (record.stride == 0 && !items.nullable) return;
         for (usize i = 0; i < kept; ++i) {
             if (items.nullable && bit_at(old_ + old_start, old_of(i))) {
                 set_bit(to_.bytes.data() + start, i);

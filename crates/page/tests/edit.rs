@@ -207,6 +207,24 @@ fn an_item_stays_itself_while_its_object_is_rewritten() {
     assert_eq!(name(&page, 1), None);
 }
 
+/// A few bytes can say that a list has 2³¹ - 1 of them.
+#[test]
+fn items_without_bytes_take_no_time() {
+    let nulls = |name| field(name, Type::List(Box::new(field("item", Type::Null, true))), false);
+    let fields = vec![nulls("nulls"), field("name", Type::Utf8, false)];
+    let layout = Layout::new(Schema { fields }).unwrap();
+    let (list, name) = (layout.list_mutator(&["nulls"]).unwrap(), layout.mutator::<str>(&["name"]));
+    let mut pages = PageBuilder::new(layout.clone(), 4 << 10, Checksum::None).unwrap();
+    pages.build(|_| Ok(())).unwrap();
+    let mut editor = PageEditor::new(pages.finish().remove(0)).unwrap();
+    let count = (1 << 31) - 2;
+    editor.object_mut(0).unwrap().splice(&list, 0..0, count).unwrap();
+    editor.object_mut(0).unwrap().set(&name.unwrap(), "it has a tail behind them").unwrap();
+    let page = editor.finish(Checksum::Crc32c);
+    let page = VerifiedPage::verify(&layout, page.bytes().clone()).unwrap();
+    assert_eq!(page.object(0).unwrap().field(0).unwrap().list().unwrap().len(), count);
+}
+
 #[test]
 fn misused_builders_append_nothing() {
     let orders = Orders::new();

@@ -162,18 +162,30 @@ impl Rewriter<'_> {
                 self.new[start + bit / 8] |= u8::from(bit_at(self.old, from, old)) << (bit % 8);
             }
         }
-        for i in 0..count {
-            let at = records_at + i * stride;
-            if items.nullable && !bit_at(self.new, start, i) {
-                if at == self.changed {
+        let item_is_missing = |new: &[u8], i: usize| items.nullable && !bit_at(new, start, i);
+        if record.has_tails() {
+            for i in 0..count {
+                let at = records_at + i * stride;
+                if !item_is_missing(self.new, i) {
+                    self.record(record, at)?;
+                } else if at == self.changed {
                     self.new[at..at + stride].fill(0);
                 }
-            } else if record.has_tails() {
-                self.record(record, at)?;
-            } else if at == self.changed {
-                self.clear_missing(record, at);
+            }
+        } else if let Some(i) = item_at(self.changed, records_at, stride).filter(|i| *i < count) {
+            // No other item changes. There may be billions of them that take no bytes.
+            let at = self.changed;
+            match item_is_missing(self.new, i) {
+                true => self.new[at..at + stride].fill(0),
+                false => self.clear_missing(record, at),
             }
         }
         Ok(())
     }
+}
+
+/// The number of the item whose record begins at `at`, if one does.
+fn item_at(at: usize, records_at: usize, stride: usize) -> Option<usize> {
+    let behind = at.checked_sub(records_at)?;
+    (stride > 0 && behind.is_multiple_of(stride)).then(|| behind / stride)
 }
