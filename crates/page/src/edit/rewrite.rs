@@ -157,9 +157,11 @@ impl Rewriter<'_> {
             let bytes = old.len() * stride;
             self.new[records_at + new * stride..][..bytes]
                 .copy_from_slice(&self.old[old_at..old_at + bytes]);
-            for (i, old) in old.enumerate().filter(|_| items.nullable) {
-                let bit = new + i;
-                self.new[start + bit / 8] |= u8::from(bit_at(self.old, from, old)) << (bit % 8);
+            if items.nullable {
+                for (i, old) in old.enumerate() {
+                    let bit = new + i;
+                    self.new[start + bit / 8] |= u8::from(bit_at(self.old, from, old)) << (bit % 8);
+                }
             }
         }
         let item_is_missing = |new: &[u8], i: usize| items.nullable && !bit_at(new, start, i);
