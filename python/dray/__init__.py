@@ -13,6 +13,7 @@ from ._connection import Connection, connect, read
 from ._dray import Estimate, Nested, Progress, Sorted, SortProgress, __version__
 from ._interval import Interval
 from ._nest import nest
+from ._objects import Objects
 from ._pages import Object, ObjectList, PageFile, PagesWritten, open_pages, write_pages
 from ._plan import Plan, Proof
 from ._read_partition import read_partition
@@ -53,6 +54,7 @@ __all__ = [
     "Nested",
     "Object",
     "ObjectList",
+    "Objects",
     "PageFile",
     "PagesWritten",
     "Plan",

@@ -20,6 +20,7 @@ from ._options import (
     QueryOptions,
     Strings,
 )
+from ._objects import Objects
 from ._plan import Planning
 from ._result import Result
 from ._write import Writes
@@ -268,7 +269,7 @@ class Connection(Planning, Writes):
 
     def __init__(self, native: _dray.Connection) -> None:
         self._native = native
-        self._result: weakref.ref[Result] | None = None
+        self._result: weakref.ref[Result | Objects] | None = None
 
     @property
     def server(self) -> str:
@@ -394,6 +395,74 @@ class Connection(Planning, Writes):
         result = Result(native)
         self._result = weakref.ref(result)
         return result
+
+    def objects(
+        self,
+        sql: str,
+        params: Sequence[Any] | None = None,
+        *,
+        layout: str = "auto",
+        row_bytes_max: int | None = None,
+        compression: str = "auto",
+        checksums: Checksums = "auto",
+        extension: Extension = "auto",
+        numeric: str = "text",
+        nonfinite: NonFinite = "error",
+        partitions: Partitions = "auto",
+        ordered: bool = False,
+        progress: Callable[[_dray.Progress], object] | None = None,
+    ) -> Objects:
+        """Start a statement and return its rows as objects, which are read in place.
+
+        Reading one field of a nested row then costs that field: nothing else is decoded.
+
+        Parameters
+        ----------
+        sql, params
+            As in :meth:`query`.
+        layout : {"auto", "pages", "columns"}
+            How rows travel from a Dray server: as pages, which need no decoding, or as encoded
+            columns, of which this process builds pages. ``"auto"`` is for pages on one host, and
+            otherwise for what costs less on this network. PostgreSQL sends no pages.
+        row_bytes_max, compression, checksums, extension, numeric, nonfinite, partitions, ordered,
+        progress
+            As in :meth:`query`.
+
+        Returns
+        -------
+        Objects
+            An iterator. Read it to its end or close it before the next query.
+
+        Raises
+        ------
+        Error
+            Those of :meth:`query`.
+        UsageError
+            An option is not valid, or the server is too old to send pages, and ``layout`` is
+            ``"pages"``.
+
+        Examples
+        --------
+        >>> for customer in connection.objects("SELECT * FROM customers"):
+        ...     print(customer.name, len(customer.orders))
+        """
+        native = self._native.objects(
+            sql,
+            params,
+            layout,
+            row_bytes_max,
+            compression,
+            checksums,
+            _extension_choice(extension),
+            numeric,
+            nonfinite,
+            str(partitions),
+            ordered,
+            progress,
+        )
+        objects = Objects(native)
+        self._result = weakref.ref(objects)
+        return objects
 
     def close(self) -> None:
         """Close the connection. If a result is unread, cancel and close it first."""

@@ -45,6 +45,34 @@ class Connection:
         progress: Callable[[Progress], object] | None,
     ) -> Result: ...
 
+    def objects(
+        self,
+        sql: str,
+        params: Sequence[Any] | None,
+        layout: str,
+        row_bytes_max: int | None,
+        compression: str,
+        checksums: str,
+        extension: str,
+        numeric: str,
+        nonfinite: str,
+        partitions: str,
+        ordered: bool,
+        progress: Callable[[Progress], object] | None,
+    ) -> Objects: ...
+
+@final
+class Objects:
+    @property
+    def estimate(self) -> Estimate: ...
+    @property
+    def progress(self) -> Progress: ...
+    def next_page(self) -> list[Object] | None: ...
+    def stats(self) -> dict[str, Any]: ...
+    def cancel(self) -> None: ...
+    def close(self) -> None: ...
+    def __arrow_c_schema__(self) -> object: ...
+
 @final
 class Result:
     @property

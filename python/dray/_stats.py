@@ -100,8 +100,8 @@ class Stats(_Items):
         Where the result came from: a Dray server, PostgreSQL with the extension, or PostgreSQL.
     path_reason : str
         Why it took this path; of a Dray server, over what it came.
-    rows, chunks : int
-        How many were received.
+    rows, chunks, pages : int
+        How many were received. Pages, which only :class:`Objects` have, count as chunks, too.
     wire_bytes : int
         Bytes received.
     decoded_bytes : int
@@ -132,6 +132,7 @@ class Stats(_Items):
     path_reason: str
     rows: int
     chunks: int
+    pages: int
     wire_bytes: int
     decoded_bytes: int
     compression: str

@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use dray_client::{
     Checksums, CompressionChoice, ConnectOptions, ConnectionSlot, Lease, LeaseError, Limits,
-    NonFinite, NumericAs, Partitions, PostgresOptions, QueryOptions, Secret, StringLayout,
-    timeout_from_seconds,
+    NonFinite, NumericAs, Partitions, PostgresOptions, QueryOptions, RowLayout, Secret,
+    StringLayout, timeout_from_seconds,
 };
 use pyo3::prelude::*;
 
 use crate::error::{detached, exception, usage};
 use crate::monitor::{Monitor, connecting_check};
+use crate::objects::Objects;
 use crate::parameters::parameters;
 use crate::reader::Reader;
 use crate::result::Result;
@@ -122,23 +123,11 @@ impl Connection {
             batch_rows,
             batch_bytes,
             compression: compression.parse::<CompressionChoice>().map_err(wrong)?,
-            checksums: match checksums {
-                "auto" => Checksums::Auto,
-                "on" => Checksums::On,
-                "off" => Checksums::Off,
-                other => {
-                    return Err(wrong(format!("checksums {other:?}, expected auto, on or off")));
-                }
-            },
+            checksums: checksum_choice(checksums).map_err(wrong)?,
             strings: string_layout(strings).map_err(wrong)?,
             plan_only: false,
-            postgres: PostgresOptions {
-                extension: extension.parse().map_err(wrong)?,
-                numeric: numeric.parse::<NumericAs>().map_err(wrong)?,
-                nonfinite: nonfinite.parse::<NonFinite>().map_err(wrong)?,
-                partitions: partitions.parse::<Partitions>().map_err(wrong)?,
-                ordered,
-            },
+            postgres: postgres_options(extension, numeric, nonfinite, partitions, ordered)
+                .map_err(wrong)?,
             ..QueryOptions::default()
         };
         let lease = self.lease(py)?;
@@ -153,6 +142,74 @@ impl Connection {
         let (schema, estimate) = (results.schema(), results.progress().estimate);
         Ok(Result { reader: Reader::new(results, monitor), schema, estimate })
     }
+
+    #[allow(clippy::too_many_arguments, reason = "Python passes each option by name")]
+    fn objects(
+        &self,
+        py: Python<'_>,
+        sql: &str,
+        params: Option<Bound<'_, PyAny>>,
+        layout: &str,
+        row_bytes_max: Option<u64>,
+        compression: &str,
+        checksums: &str,
+        extension: &str,
+        numeric: &str,
+        nonfinite: &str,
+        partitions: &str,
+        ordered: bool,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Objects> {
+        let wrong = |message: String| usage(py, &message, None);
+        let mut limits = Limits::default();
+        limits.row_bytes_max = row_bytes_max.unwrap_or(limits.row_bytes_max);
+        limits.chunk_bytes_max = limits.chunk_bytes_max.min(limits.row_bytes_max);
+        let options = QueryOptions {
+            parameters: params.as_ref().map(parameters).transpose()?,
+            limits,
+            compression: compression.parse::<CompressionChoice>().map_err(wrong)?,
+            checksums: checksum_choice(checksums).map_err(wrong)?,
+            objects: layout.parse::<RowLayout>().map_err(wrong)?,
+            postgres: postgres_options(extension, numeric, nonfinite, partitions, ordered)
+                .map_err(wrong)?,
+            ..QueryOptions::default()
+        };
+        let lease = self.lease(py)?;
+        let monitor = Arc::new(Monitor::new(progress));
+        let watch = monitor.clone().watch();
+        let objects = detached(py, || {
+            dray_client::Connection::objects_with(lease, sql, &options, Some(watch))
+        })?;
+        let objects = objects
+            .map_err(|error| monitor.take_raised().unwrap_or_else(|| exception(py, &error)))?;
+        monitor.set_progress(objects.progress());
+        Ok(Objects::new(py, objects, monitor))
+    }
+}
+
+fn checksum_choice(name: &str) -> std::result::Result<Checksums, String> {
+    match name {
+        "auto" => Ok(Checksums::Auto),
+        "on" => Ok(Checksums::On),
+        "off" => Ok(Checksums::Off),
+        other => Err(format!("checksums {other:?}, expected auto, on or off")),
+    }
+}
+
+fn postgres_options(
+    extension: &str,
+    numeric: &str,
+    nonfinite: &str,
+    partitions: &str,
+    ordered: bool,
+) -> std::result::Result<PostgresOptions, String> {
+    Ok(PostgresOptions {
+        extension: extension.parse()?,
+        numeric: numeric.parse::<NumericAs>()?,
+        nonfinite: nonfinite.parse::<NonFinite>()?,
+        partitions: partitions.parse::<Partitions>()?,
+        ordered,
+    })
 }
 
 impl Connection {

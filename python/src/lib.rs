@@ -31,6 +31,7 @@ mod error;
 mod monitor;
 mod nest;
 mod object;
+mod objects;
 mod pages;
 mod parameters;
 mod plan;
@@ -61,6 +62,8 @@ mod _dray {
     use crate::nest::{Nested, nest};
     #[pymodule_export]
     use crate::object::{List, Object};
+    #[pymodule_export]
+    use crate::objects::Objects;
     #[pymodule_export]
     use crate::pages::{PageFile, write_pages};
     #[pymodule_export]

@@ -6,7 +6,8 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatchReader;
-use dray_client::{Error, Lease, Results, Stats};
+use dray_client::{Error, Lease, Objects, Progress, Results, Stats};
+use dray_page::VerifiedPage;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -23,16 +24,66 @@ const BLOCK_ROWS_MAX: usize = 4096;
 /// The hint for a result that can't be read any further.
 const RERUN_HINT: Option<&str> = Some("run the query again");
 
+/// What a reader reads: rows as batches, or as objects.
+pub(crate) trait Source: Send {
+    fn progress(&self) -> Progress;
+    fn stats(&self) -> &Stats;
+    /// Of a part of a plan that was read to its end.
+    fn receipt(&self) -> Option<Vec<u8>>;
+    fn cancel(&mut self);
+}
+
+impl Source for Results<Lease> {
+    fn progress(&self) -> Progress {
+        self.progress()
+    }
+
+    fn stats(&self) -> &Stats {
+        self.stats()
+    }
+
+    fn receipt(&self) -> Option<Vec<u8>> {
+        self.receipt()
+    }
+
+    fn cancel(&mut self) {
+        self.cancel();
+    }
+}
+
+impl Source for Objects<Lease> {
+    fn progress(&self) -> Progress {
+        self.progress()
+    }
+
+    fn stats(&self) -> &Stats {
+        self.stats()
+    }
+
+    fn receipt(&self) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn cancel(&mut self) {
+        self.cancel();
+    }
+}
+
 /// A result that one thread reads at a time. Clones share it.
-#[derive(Clone)]
-pub(crate) struct Reader {
-    state: Arc<Mutex<State>>,
+pub(crate) struct Reader<S: Source = Results<Lease>> {
+    state: Arc<Mutex<State<S>>>,
     pub(crate) monitor: Arc<Monitor>,
 }
 
+impl<S: Source> Clone for Reader<S> {
+    fn clone(&self) -> Self {
+        Self { state: self.state.clone(), monitor: self.monitor.clone() }
+    }
+}
+
 /// A result, and what remains of it after its end.
-struct State {
-    phase: Phase,
+struct State<S> {
+    phase: Phase<S>,
     /// Valid once the phase is not `Reading`.
     stats: Stats,
     /// Of a part that was read to its end.
@@ -48,18 +99,23 @@ struct RowCursor {
 }
 
 /// Reading on after `Whole` returns no more batches. After any other end it is an error.
-enum Phase {
-    Reading(Box<Results<Lease>>),
+enum Phase<S> {
+    Reading(Box<S>),
     Whole,
     Failed,
     Cancelled,
     Closed,
 }
 
-impl State {
-    fn next_batch(&mut self, monitor: &Monitor) -> Result<Option<RecordBatch>, Error> {
+impl<S: Source> State<S> {
+    /// The next batch or page, by `next`.
+    fn next<T>(
+        &mut self,
+        monitor: &Monitor,
+        next: impl FnOnce(&mut S) -> Result<Option<T>, Error>,
+    ) -> Result<Option<T>, Error> {
         let Phase::Reading(results) = &mut self.phase else { return Ok(None) };
-        let next = results.next_batch();
+        let next = next(results);
         monitor.set_progress(results.progress());
         match next {
             Ok(Some(_)) => {}
@@ -69,16 +125,8 @@ impl State {
         next
     }
 
-    fn read_all(&mut self, monitor: &Monitor) -> Result<Vec<RecordBatch>, Error> {
-        let Phase::Reading(results) = &mut self.phase else { return Ok(Vec::new()) };
-        let all = results.read_all();
-        monitor.set_progress(results.progress());
-        self.end(if all.is_ok() { Phase::Whole } else { Phase::Failed });
-        all
-    }
-
     /// Ends the result: cancels the statement if it still runs, and returns the connection.
-    fn end(&mut self, phase: Phase) {
+    fn end(&mut self, phase: Phase<S>) {
         if let Phase::Reading(mut results) = std::mem::replace(&mut self.phase, phase) {
             let receipt = results.receipt();
             results.cancel();
@@ -88,8 +136,30 @@ impl State {
     }
 }
 
-impl Reader {
-    pub(crate) fn new(results: Results<Lease>, monitor: Arc<Monitor>) -> Self {
+impl State<Results<Lease>> {
+    fn read_all(&mut self, monitor: &Monitor) -> Result<Vec<RecordBatch>, Error> {
+        let Phase::Reading(results) = &mut self.phase else { return Ok(Vec::new()) };
+        let all = results.read_all();
+        monitor.set_progress(results.progress());
+        self.end(if all.is_ok() { Phase::Whole } else { Phase::Failed });
+        all
+    }
+}
+
+impl Reader<Objects<Lease>> {
+    /// The next page of objects, or None after the last one.
+    pub(crate) fn next_page(&self, py: Python<'_>) -> PyResult<Option<VerifiedPage>> {
+        let next =
+            self.read(py, |state, monitor| state.next(monitor, |objects| objects.next_page()))?;
+        if next.is_none() {
+            self.monitor.report(py)?;
+        }
+        Ok(next)
+    }
+}
+
+impl<S: Source> Reader<S> {
+    pub(crate) fn new(results: S, monitor: Arc<Monitor>) -> Self {
         let state = State {
             phase: Phase::Reading(Box::new(results)),
             stats: Stats::default(),
@@ -104,45 +174,10 @@ impl Reader {
         Arc::strong_count(&self.state) == 1
     }
 
-    /// The next batch, or None after the last one.
-    pub(crate) fn next_batch(&self, py: Python<'_>) -> PyResult<Option<RecordBatch>> {
-        let next = self.read(py, State::next_batch)?;
-        if next.is_none() {
-            self.monitor.report(py)?;
-        }
-        Ok(next)
-    }
-
-    /// All remaining batches.
-    pub(crate) fn read_all(&self, py: Python<'_>) -> PyResult<Vec<RecordBatch>> {
-        let all = self.read(py, State::read_all)?;
-        self.monitor.report(py)?;
-        Ok(all)
-    }
-
-    /// The next rows as tuples, at most `BLOCK_ROWS_MAX`, or None after the last one.
-    pub(crate) fn next_rows<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyList>>> {
-        let cached = self.lock(py)?.rows.take();
-        let next = match cached {
-            Some(cached) => Some(cached),
-            None => self.next_batch(py)?.map(|batch| RowCursor { batch, next_row: 0 }),
-        };
-        let Some(RowCursor { batch, next_row }) = next else { return Ok(None) };
-        debug_assert!(next_row == 0 || next_row < batch.num_rows());
-        let block_rows = (BLOCK_VALUES / batch.num_columns().max(1)).clamp(1, BLOCK_ROWS_MAX);
-        let count = (batch.num_rows() - next_row).min(block_rows);
-        let rows = rows(py, &batch.slice(next_row, count))?;
-        let next_row = next_row + count;
-        if next_row < batch.num_rows() {
-            self.lock(py)?.rows = Some(RowCursor { batch, next_row });
-        }
-        Ok(Some(rows))
-    }
-
     fn read<T: Send>(
         &self,
         py: Python<'_>,
-        read: impl FnOnce(&mut State, &Monitor) -> Result<T, Error> + Send,
+        read: impl FnOnce(&mut State<S>, &Monitor) -> Result<T, Error> + Send,
     ) -> PyResult<T> {
         let mut state = self.lock(py)?;
         match state.phase {
@@ -216,7 +251,7 @@ impl Reader {
 
     /// Ends the result with this phase. None if another thread is reading; that thread stops at its
     /// next check.
-    fn stop(&self, py: Python<'_>, phase: Phase) -> Option<MutexGuard<'_, State>> {
+    fn stop(&self, py: Python<'_>, phase: Phase<S>) -> Option<MutexGuard<'_, State<S>>> {
         self.monitor.cancel();
         let mut state = self.lock(py).ok()?;
         if let Phase::Reading(_) = state.phase {
@@ -228,7 +263,7 @@ impl Reader {
 
     /// Does not wait: the reading thread may be this one, inside the user's progress function, and
     /// would deadlock.
-    fn lock(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, State>> {
+    fn lock(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, State<S>>> {
         match self.state.try_lock() {
             Ok(state) => Ok(state),
             Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
@@ -239,6 +274,44 @@ impl Reader {
                 Some("one thread reads a result at a time; progress and cancel() work from any"),
             )),
         }
+    }
+}
+
+impl Reader {
+    /// The next batch, or None after the last one.
+    pub(crate) fn next_batch(&self, py: Python<'_>) -> PyResult<Option<RecordBatch>> {
+        let next =
+            self.read(py, |state, monitor| state.next(monitor, |results| results.next_batch()))?;
+        if next.is_none() {
+            self.monitor.report(py)?;
+        }
+        Ok(next)
+    }
+
+    /// All remaining batches.
+    pub(crate) fn read_all(&self, py: Python<'_>) -> PyResult<Vec<RecordBatch>> {
+        let all = self.read(py, State::read_all)?;
+        self.monitor.report(py)?;
+        Ok(all)
+    }
+
+    /// The next rows as tuples, at most `BLOCK_ROWS_MAX`, or None after the last one.
+    pub(crate) fn next_rows<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyList>>> {
+        let cached = self.lock(py)?.rows.take();
+        let next = match cached {
+            Some(cached) => Some(cached),
+            None => self.next_batch(py)?.map(|batch| RowCursor { batch, next_row: 0 }),
+        };
+        let Some(RowCursor { batch, next_row }) = next else { return Ok(None) };
+        debug_assert!(next_row == 0 || next_row < batch.num_rows());
+        let block_rows = (BLOCK_VALUES / batch.num_columns().max(1)).clamp(1, BLOCK_ROWS_MAX);
+        let count = (batch.num_rows() - next_row).min(block_rows);
+        let rows = rows(py, &batch.slice(next_row, count))?;
+        let next_row = next_row + count;
+        if next_row < batch.num_rows() {
+            self.lock(py)?.rows = Some(RowCursor { batch, next_row });
+        }
+        Ok(Some(rows))
     }
 }
 

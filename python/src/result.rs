@@ -98,7 +98,7 @@ impl Drop for Result {
     }
 }
 
-fn stats_dict<'py>(
+pub(crate) fn stats_dict<'py>(
     py: Python<'py>,
     stats: &Stats,
     schema: &SchemaRef,
@@ -108,6 +108,7 @@ fn stats_dict<'py>(
     dict.set_item("path_reason", &stats.path.reason)?;
     dict.set_item("rows", stats.rows)?;
     dict.set_item("chunks", stats.chunks)?;
+    dict.set_item("pages", stats.pages)?;
     dict.set_item("wire_bytes", stats.wire_bytes)?;
     dict.set_item("decoded_bytes", stats.decoded_bytes)?;
     dict.set_item("compression", stats.compression.to_string())?;

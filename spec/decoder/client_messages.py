@@ -15,7 +15,8 @@ from message_fields import (
 )
 from header import Limits
 
-VERSION_MIN, VERSION, PLANS_SINCE = 2, 4, 4
+VERSION_MIN, VERSION, PLANS_SINCE, PAGES_SINCE = 2, 5, 4, 5
+CHUNKS_ONLY, PAGES_ONLY = 0, 1  # layouts
 U32_MAX = (1 << 32) - 1
 HELLO, QUERY, CANCEL, GOODBYE, PLAN, PART = 0x01, 0x02, 0x03, 0x05, 0x06, 0x07
 
@@ -34,6 +35,7 @@ class Asked:
     limits: Limits = Limits()
     checksums: bool = False
     plan_only: bool = False
+    layout: int = CHUNKS_ONLY
     parts: bool = False  # it is a plan, which planned answers
 
 
@@ -73,8 +75,13 @@ class ClientSession:
                     for name in ("chunk_bytes_max", "decoded_bytes_max", "row_bytes_max")
                 }
             )
-            asked = Asked(crc32c(payload), limits, fields["checksums"] == 1, fields["flags"] == 1)
-            self.asked[fields["statement"]] = asked
+            self.asked[fields["statement"]] = Asked(
+                crc32c(payload),
+                limits,
+                checksums=fields["checksums"] == 1,
+                plan_only=fields["flags"] & 1 == 1,
+                layout=fields["flags"] >> 1,
+            )
         return message
 
     def hello(self, cursor: Cursor) -> Message:
@@ -123,7 +130,9 @@ class ClientSession:
         fields["compression"] = COMPRESSIONS[within("compression", cursor.u8("compression"), 0, 4)]
         fields["level"] = within("level", cursor.i8("level"), -7, 22)
         fields["checksums"] = within("checksums", cursor.u8("checksums"), 0, 2)
-        fields["flags"] = within("flags", cursor.u8("flags"), 0, 1)
+        fields["flags"] = within("flags", cursor.u8("flags"), 0, 5)
+        if fields["flags"] > 1 and self.version_max < PAGES_SINCE:
+            raise Refused("order", "layouts begin with version 5")
         return Message("query", fields)
 
     def cancel(self, cursor: Cursor) -> Message:

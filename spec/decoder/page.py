@@ -22,10 +22,17 @@ ZERO_SIZED_MAX = 1 << 16
 class Page:
     sequence: int
     page_bytes: int
-    large: bool
-    moved: bool
+    flags: int
     edition: int
     rows: list[list]
+
+    @property
+    def large(self) -> bool:
+        return self.flags & 2 != 0
+
+    @property
+    def moved(self) -> bool:
+        return self.flags & 4 != 0
 
 
 @dataclass
@@ -161,6 +168,19 @@ def live_extent(data: bytes, at: int, record: RecordLayout) -> bytes:
 
 
 def decode_header(data: bytes) -> tuple[Page, int, int]:
+    page, objects, objects_end = page_sizes(data)
+    if len(data) != page.page_bytes:
+        raise Refused("size", f"{len(data)} bytes, expected {page.page_bytes}")
+    checksum = int.from_bytes(data[28:32], "little")
+    if page.flags & 1 and checksum != crc32c(
+        data[HEADER_BYTES:] + data[:28] + bytes(4) + data[32:HEADER_BYTES]
+    ):
+        raise Refused("checksum", "it does not match")
+    return page, objects, objects_end
+
+
+def page_sizes(data: bytes) -> tuple[Page, int, int]:
+    """The header, checked by itself: a page without its rows, its objects, and where they end."""
     cursor = Cursor(data[:HEADER_BYTES], short="size")
     cursor.take(HEADER_BYTES, "header")
     cursor = Cursor(data[:HEADER_BYTES], short="size")
@@ -175,8 +195,8 @@ def decode_header(data: bytes) -> tuple[Page, int, int]:
     objects, page_bytes, objects_end, checksum = (
         cursor.u32(name) for name in ("objects", "page_bytes", "objects_end", "checksum")
     )
-    large, moved = flags & 2 != 0, flags & 4 != 0
-    if objects == 0 or large and (objects != 1 or moved):
+    large = flags & 2 != 0
+    if objects == 0 or large and (objects != 1 or flags & 4):
         raise Refused("objects", f"{objects} of them")
     standard = page_bytes & (page_bytes - 1) == 0 and 4 << 10 <= page_bytes <= 1 << 30
     if not (0 < page_bytes < 1 << 31 and page_bytes % (4 << 10) == 0 if large else standard):
@@ -188,13 +208,7 @@ def decode_header(data: bytes) -> tuple[Page, int, int]:
     edition = cursor.u32("edition")
     if any(cursor.take(cursor.left(), "reserved")):
         raise Refused("reserved", "a reserved byte is not 0")
-    if len(data) != page_bytes:
-        raise Refused("size", f"{len(data)} bytes, expected {page_bytes}")
-    if flags & 1 and checksum != crc32c(
-        data[HEADER_BYTES:] + data[:28] + bytes(4) + data[32:HEADER_BYTES]
-    ):
-        raise Refused("checksum", "it does not match")
-    return Page(sequence, page_bytes, large, moved, edition, []), objects, objects_end
+    return Page(sequence, page_bytes, flags, edition, []), objects, objects_end
 
 
 def check_zeros(data: bytes, where: str, name: str = "padding"):

@@ -8,8 +8,11 @@ from collections.abc import Callable
 
 from client_messages import (
     CANCEL,
+    CHUNKS_ONLY,
     GOODBYE,
     HELLO,
+    PAGES_ONLY,
+    PAGES_SINCE,
     PART,
     PLAN,
     PLANS_SINCE,
@@ -32,6 +35,8 @@ from message_fields import (
     read_u64s,
     within,
 )
+from page import HEADER_BYTES as PAGE_HEADER_BYTES
+from page import decode_page, page_sizes
 from schema import Field, decode_schema
 from tables import Tables
 
@@ -39,10 +44,22 @@ INSTANCE_BYTES = 16
 FRAME_HEADER_BYTES = 8
 PAYLOAD_BYTES_MAX_BEFORE_WELCOME = 64 << 10
 PAYLOAD_BYTES_MAX = 16 << 20
+PAGE_BYTES = 256 << 10
 
-WELCOME, STARTED, CHUNK, PROGRESS, FINISHED, ERROR, REPORT, STATE, PLANNED = range(0x81, 0x8A)
+WELCOME, STARTED, CHUNK, PROGRESS, FINISHED, ERROR, REPORT, STATE, PLANNED, PAGE = range(0x81, 0x8B)
 CLIENT_KINDS = (HELLO, QUERY, CANCEL, GOODBYE, PLAN, PART)
-SERVER_KINDS = (WELCOME, STARTED, CHUNK, PROGRESS, FINISHED, ERROR, REPORT, STATE, PLANNED)
+SERVER_KINDS = (
+    WELCOME,
+    STARTED,
+    CHUNK,
+    PROGRESS,
+    FINISHED,
+    ERROR,
+    REPORT,
+    STATE,
+    PLANNED,
+    PAGE,
+)
 
 ERROR_KINDS = (
     None,
@@ -110,7 +127,7 @@ def frames(data: bytes, kinds: tuple, first: int, session):
         if kind not in kinds:
             raise Refused("kind", f"{kind:#04x}")
         payload_bytes_max = PAYLOAD_BYTES_MAX if greeted else PAYLOAD_BYTES_MAX_BEFORE_WELCOME
-        if greeted and kind == CHUNK:
+        if greeted and kind in (CHUNK, PAGE):
             payload_bytes_max = session.limits.row_bytes_max
         if greeted and kind == STATE:
             payload_bytes_max = session.limits.chunk_bytes_max
@@ -152,6 +169,8 @@ class _ServerSession:
         cursor = Cursor(payload, short="payload")
         if kind == CHUNK:
             return self.chunk(payload)
+        if kind == PAGE:
+            return self.page(payload)
         if kind == STATE:
             return self.state(payload)
         read = {
@@ -251,10 +270,10 @@ class _ServerSession:
     def chunk(self, payload: bytes) -> Message:
         if self.schema is None:
             raise Refused("order", "a chunk outside a statement")
-        if self.asked.plan_only:
-            raise Refused("query", "a chunk of a statement that was to be planned only")
+        if self.asked.plan_only or self.asked.layout == PAGES_ONLY:
+            raise Refused("query", "a chunk of a statement that was to have none")
         header = decode_header(payload, self.limits)
-        self.check_checksum(header)
+        self.check_checksum(header.flags)
         if header.sequence != self.chunks:
             raise Refused("sequence", f"{header.sequence}, expected {self.chunks}")
         chunk: Chunk = decode_chunk(payload, self.schema, self.limits, self.tables)
@@ -265,11 +284,33 @@ class _ServerSession:
             "chunk", {"sequence": header.sequence, "rows": header.rows, "columns": chunk.columns}
         )
 
+    def page(self, payload: bytes) -> Message:
+        """Section 13."""
+        if self.schema is None or self.version < PAGES_SINCE:
+            raise Refused("order", "a page outside a statement, or before version 5")
+        if self.asked.plan_only or self.asked.layout == CHUNKS_ONLY:
+            raise Refused("query", "a page of a statement that was to have none")
+        header, objects, objects_end = page_sizes(payload)
+        standard = PAGE_BYTES
+        if header.large:
+            standard *= -(-(objects_end + 4) // PAGE_BYTES)
+        if header.page_bytes != standard or len(payload) != objects_end + 4 * objects:
+            raise Refused("size", f"{len(payload)} bytes of a page of {header.page_bytes}")
+        self.check_checksum(header.flags)
+        if header.sequence != self.chunks:
+            raise Refused("sequence", f"{header.sequence}, expected {self.chunks}")
+        left_out = bytes(header.page_bytes - len(payload))
+        page = decode_page(payload[:objects_end] + left_out + payload[objects_end:], self.schema)
+        self.rows += len(page.rows)
+        self.chunks += 1
+        self.digest = crc32c(payload[:PAGE_HEADER_BYTES], self.digest)
+        return Message("page", {"sequence": page.sequence, "rows": page.rows})
+
     def state(self, payload: bytes) -> Message:
         if self.schema is None:
             raise Refused("order", "a state frame outside a statement")
         header = decode_header(payload, self.limits, magic=b"DRYS")
-        self.check_checksum(header)
+        self.check_checksum(header.flags)
         if header.sequence != self.tables.frames:
             raise Refused(
                 "sequence", f"state frame {header.sequence}, expected {self.tables.frames}"
@@ -338,8 +379,8 @@ class _ServerSession:
             raise Refused("payload", f"sqlstate {fields['sqlstate']!r}")
         return Message("error", fields)
 
-    def check_checksum(self, header):
-        if self.checksums and not header.flags & CHECKSUMMED:
+    def check_checksum(self, flags: int):
+        if self.checksums and not flags & CHECKSUMMED:
             raise Refused("checksum", "none, after a started that announces them")
 
     def check_running(self, statement: int):

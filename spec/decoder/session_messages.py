@@ -83,9 +83,10 @@ def finished(before=b"", statement=1, planned_only=0, rows=None, count=None, dig
         before = before[8 + len(payload) :]
         if kind == 0x82:
             covered, chunks = [], []
-        if kind == 0x83:
+        if kind in (0x83, 0x8A):
             chunks.append(payload)
-        covered.append(payload[:64] if kind in (0x83, 0x88) else payload)
+        covered.append(payload[:64] if kind in (0x83, 0x88, 0x8A) else payload)
+    # A chunk's rows and a page's objects are in the same place.
     rows = sum(int.from_bytes(one[16:20], "little") for one in chunks) if rows is None else rows
     totals = u64(rows) + u64(len(chunks) if count is None else count)
     fields = u32(statement) + u8(planned_only) + totals + b"".join(map(u64, (10, 20, 30, 40, 50)))

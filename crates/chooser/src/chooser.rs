@@ -18,6 +18,7 @@ use dray_format::{Batch, Chunk, ChunkKind, ColumnStats, Compression, Encoder, Er
 use crate::candidate::{CANDIDATES, candidates_up_to};
 use crate::column_costs::ColumnCosts;
 use crate::line::Line;
+use crate::page_costs::PageCosts;
 use crate::price::{Delivery, Price};
 
 /// A first chunk of at most this size is sent plain: it leaves in one flight of packets anyway.
@@ -44,6 +45,8 @@ const PROBE_DIVISOR: usize = 2;
 const RECENT: Duration = Duration::from_secs(1);
 /// The most settings of λ in [`Chooser::history`].
 const HISTORY_MAX: usize = 128;
+/// Pages take turns with chunks when they cost less than this share of what the others cost.
+const CHANGE_BELOW: f64 = 0.9;
 
 /// Adapts the chunks of one stream to its network, processors and reader. Threads share it.
 #[derive(Debug)]
@@ -59,6 +62,9 @@ pub struct Chooser {
 struct State {
     price: Price,
     columns: Vec<ColumnCosts>,
+    pages: PageCosts,
+    /// The last rows became pages.
+    in_pages: bool,
     /// The rows of the next chunks.
     chunk_rows: usize,
     /// No chunk has been encoded yet.
@@ -111,6 +117,8 @@ impl Chooser {
         let mut state = State {
             price: Price::new(line, round_trip * SLOW_START_ROUND_TRIPS),
             columns: columns.collect(),
+            pages: PageCosts::default(),
+            in_pages: false,
             chunk_rows: FIRST_ROWS,
             is_first: true,
             history: History::default(),
@@ -217,6 +225,33 @@ impl Chooser {
         ColumnChoices { candidates, chosen_at }
     }
 
+    /// Whether the next rows cost less as pages than as a chunk, and begins them if so. The reader
+    /// builds pages of a chunk itself, in one thread, where the server has a thread for each of its
+    /// processors. The first rows become a chunk: what columns cost is not known before.
+    pub fn begin_pages(&self) -> bool {
+        let mut state = self.state();
+        state.in_pages = state.pages_pay();
+        if state.in_pages {
+            state.price.begin_chunk();
+        }
+        state.in_pages
+    }
+
+    /// Records pages that were built of rows with `plain_bytes` plain bytes. It took this long, and
+    /// the thread used `cpu_time` of that, if known.
+    pub fn built(
+        &self,
+        plain_bytes: u64,
+        page_bytes: u64,
+        took: Duration,
+        cpu_time: Option<Duration>,
+    ) {
+        let mut state = self.state();
+        let cpu_time = cpu_time.unwrap_or(took);
+        state.price.encoded(took, cpu_time);
+        state.pages.record(plain_bytes, page_bytes, cpu_time.as_nanos() as f64);
+    }
+
     /// The most rows of the next chunk.
     pub fn chunk_rows(&self) -> usize {
         self.state().chunk_rows
@@ -280,6 +315,25 @@ impl State {
         // `as` saturates.
         let fitting = (CHUNK_NETWORK_NS / (self.price.byte_ns() * row_bytes)) as usize;
         Some(fitting.clamp(ROWS_MIN, ROWS_MAX))
+    }
+
+    fn pages_pay(&self) -> bool {
+        let Self { price, columns, pages, in_pages, .. } = self;
+        let (price_ns, reader_share) = (price.ns(), price.reader_share() * price.processors());
+        let (mut columns_ns, mut bytes) = (0.0, 0.0);
+        for column in columns {
+            let Some((row_ns, row_bytes)) = column.expected_row(price_ns, reader_share) else {
+                return false;
+            };
+            columns_ns += row_ns;
+            bytes += row_bytes;
+        }
+        let columns_ns = columns_ns + reader_share * pages.build_ns * bytes;
+        let pages_ns = pages.total_ns(price_ns, reader_share) * bytes;
+        match in_pages {
+            true => pages_ns * CHANGE_BELOW < columns_ns,
+            false => pages_ns < columns_ns * CHANGE_BELOW,
+        }
     }
 
     fn probes(&self) -> Vec<Probe> {

@@ -119,6 +119,19 @@ impl ColumnCosts {
         Some(self.row_bytes? * cheapest.map_or(1.0, |(_, cost)| cost.share))
     }
 
+    /// What a row is expected to cost in nanoseconds, and its plain bytes, once a chunk was encoded.
+    pub(crate) fn expected_row(&self, price_ns: f64, reader_share: f64) -> Option<(f64, f64)> {
+        let measured = self.measured.iter().enumerate();
+        let totals = measured.filter_map(|(candidate, it)| {
+            Some((*it)?.mean.total_ns(candidate, price_ns, reader_share))
+        });
+        let least = totals
+            .min_by(f64::total_cmp)
+            .unwrap_or_else(|| self.expected(LIGHT).total_ns(LIGHT, price_ns, reader_share));
+        let row_bytes = self.row_bytes?;
+        Some((least * row_bytes, row_bytes))
+    }
+
     /// Chooses the candidate for the next chunk, in which the column has about `plain_bytes` plain
     /// bytes.
     pub(crate) fn choose(&mut self, price_ns: f64, reader_share: f64, plain_bytes: f64) -> usize {

@@ -7,6 +7,7 @@
 //! ```
 //!
 //! [`Chooser`] holds both. Each column gets the compression with the least `encode_ns + λ · bytes`.
+//! Where the client takes pages, the same sum decides between pages and columns.
 //!
 //! The pipeline of the server (`dray-transfer`) and the PostgreSQL extension share this crate. It
 //! has no runtime and starts no threads. What it asks the kernel is in two modules: [`TcpInfo`] and
@@ -19,6 +20,7 @@ mod chooser;
 mod column_costs;
 mod cpu_time;
 mod line;
+mod page_costs;
 mod price;
 mod tcp_info;
 

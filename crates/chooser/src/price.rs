@@ -180,6 +180,11 @@ impl Price {
         self.reader_share
     }
 
+    /// The number of processors that encode, for a reader that has one.
+    pub(crate) fn processors(&self) -> f64 {
+        self.processors
+    }
+
     /// Records a chunk that was encoded: it took this long, and its thread ran for `cpu_time` of
     /// that.
     pub(crate) fn encoded(&mut self, took: Duration, cpu_time: Duration) {

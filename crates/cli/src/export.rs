@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use clap::Args;
-use dray_client::{Connection, Results, Stats};
+use dray_client::{Connection, Objects, Results, Stats};
 
 use crate::failure::{EXIT_CODES, Failure};
-use crate::format::{FileOptions, Format, WriteError};
+use crate::format::{FileOptions, Format, PagesSink, WriteError};
 use crate::interrupt::Interrupt;
 use crate::number;
 use crate::output::{self, Output, UnfinishedFile};
@@ -18,6 +18,7 @@ const EXAMPLES: &str = "\
 Examples:
   dray export dray://localhost 'SELECT * FROM orders' -o orders.parquet
   dray export dray://localhost 'SELECT * FROM t' -o t.arrow --file-compression lz4
+  dray export dray://localhost 'SELECT * FROM people' -o people.pages --key id
   dray export postgresql://me@localhost/shop 'SELECT * FROM orders' -o orders.parquet
   dray export drays://db.example.com --file report.sql --token-file token -o report.csv";
 
@@ -44,9 +45,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let meter = Meter::new(Visibility::unless(arguments.statement.quiet));
     // Before the query, since most failures are here.
     let file = UnfinishedFile::create(&arguments.output.path, &interrupt)?;
-    let started = arguments.statement.start(Mode::Run, &interrupt, &meter);
-    let written =
-        started.and_then(|mut results| write(&mut results, file, format, options, &interrupt));
+    let written = match format {
+        Format::Pages => {
+            let started = arguments.statement.start_objects(&interrupt, &meter);
+            started.and_then(|mut objects| write_objects(&mut objects, file, options, &interrupt))
+        }
+        _ => {
+            let started = arguments.statement.start(Mode::Run, &interrupt, &meter);
+            started.and_then(|mut results| write(&mut results, file, format, options, &interrupt))
+        }
+    };
     meter.clear();
     let (stats, file_bytes) = written?;
     if !arguments.statement.quiet {
@@ -70,6 +78,23 @@ fn write(
     }
     sink.finish().map_err(unwritten)?;
     Ok((results.stats().clone(), file.finish()?))
+}
+
+/// Writes objects as they come. Making columns of them first would be work for nothing.
+fn write_objects(
+    objects: &mut Objects<Connection>,
+    file: UnfinishedFile,
+    options: FileOptions,
+    interrupt: &Interrupt,
+) -> Result<(Stats, u64), Failure> {
+    let unwritten = |cause: WriteError| file.failure(cause.as_ref());
+    let out = file.open().map_err(|cause| file.failure(&cause))?;
+    let mut pages = PagesSink::new(out, objects.layout(), options.key).map_err(unwritten)?;
+    while let Some(page) = objects.next_page().map_err(|error| failed(error, interrupt))? {
+        pages.copy(&page).map_err(unwritten)?;
+    }
+    pages.end().map_err(unwritten)?;
+    Ok((objects.stats().clone(), file.finish()?))
 }
 
 fn summary(path: &Path, stats: &Stats, file_bytes: u64) -> String {

@@ -20,6 +20,8 @@ use arrow::ipc::CompressionType;
 use arrow::ipc::writer::{IpcWriteOptions, StreamWriter};
 use dray_pagefile::KeyPath;
 
+pub(crate) use self::pages::PagesSink;
+
 /// The size of writes to the file.
 const BUFFER_BYTES: usize = 256 << 10;
 /// Default limits of a Parquet row group, in rows and in bytes in memory, where it is held until it
@@ -158,7 +160,7 @@ impl Format {
                 ipc_options(options.compression)?,
             )?),
             Self::Parquet => Box::new(parquet::ParquetSink::start(out, schema, options)?),
-            Self::Pages => Box::new(pages::PagesSink::start(out, schema, options.key)?),
+            Self::Pages => Box::new(PagesSink::start(out, schema, options.key)?),
         })
     }
 }

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use clap::Args;
 use dray_client::{
     CompressionChoice, ConnectOptions, Connection, ErrorKind, ExtensionChoice, Limits, NonFinite,
-    NumericAs, Partitions, PostgresOptions, QueryOptions, Results, Secret, timeout_from_seconds,
+    NumericAs, Objects, Partitions, PostgresOptions, QueryOptions, Results, RowLayout, Secret,
+    timeout_from_seconds,
 };
 use dray_sort::ByteSize;
 
@@ -43,6 +44,11 @@ pub(crate) struct Statement {
     /// Maximum size of a single row
     #[arg(long, value_name = "SIZE", help_heading = "Transfer")]
     row_bytes_max: Option<ByteSize>,
+    /// How rows travel whose objects a page file gets: pages, columns, or auto, whichever costs less
+    /// on this network
+    #[arg(long, value_name = "CHOICE", default_value_t = RowLayout::Either,
+          help_heading = "Transfer")]
+    layout: RowLayout,
     /// Use the server's extension dray: auto (if installed, except for statements that had few
     /// rows), always or never
     #[arg(long, value_name = "WHEN", default_value_t, help_heading = "PostgreSQL")]
@@ -110,14 +116,31 @@ impl Statement {
         interrupt: &Interrupt,
         meter: &Meter,
     ) -> Result<Results<Connection>, Failure> {
-        let query_options = self.query_options(mode)?;
+        let (connection, sql, options) = self.connect(mode)?;
+        let watch = meter.watch(interrupt.clone());
+        Connection::query_with(connection, &sql, &options, Some(watch))
+            .map_err(|error| failed(error, interrupt))
+    }
+
+    /// The same for rows that are read as objects.
+    pub(crate) fn start_objects(
+        &self,
+        interrupt: &Interrupt,
+        meter: &Meter,
+    ) -> Result<Objects<Connection>, Failure> {
+        let (connection, sql, options) = self.connect(Mode::Run)?;
+        let watch = meter.watch(interrupt.clone());
+        Connection::objects_with(connection, &sql, &options, Some(watch))
+            .map_err(|error| failed(error, interrupt))
+    }
+
+    fn connect(&self, mode: Mode) -> Result<(Connection, String, QueryOptions), Failure> {
+        let options = self.query_options(mode)?;
         let connect_options = self.login.options()?;
         let sql = self.sql()?;
         let connection =
             Connection::connect(&self.uri, &connect_options).map_err(Failure::Client)?;
-        let watch = meter.watch(interrupt.clone());
-        Connection::query_with(connection, &sql, &query_options, Some(watch))
-            .map_err(|error| failed(error, interrupt))
+        Ok((connection, sql, options))
     }
 
     /// The options of connections.
@@ -166,6 +189,7 @@ impl Statement {
             limits,
             compression: self.compression,
             plan_only: mode == Mode::PlanOnly,
+            objects: self.layout,
             postgres: PostgresOptions {
                 extension: self.extension,
                 numeric: self.numeric,

@@ -187,6 +187,18 @@ impl From<dray_format::Error> for Error {
     }
 }
 
+impl From<dray_page::Error> for Error {
+    fn from(error: dray_page::Error) -> Self {
+        use dray_page::ErrorKind as Kind;
+        let kind = match error.kind() {
+            Kind::Limit => ErrorKind::Limit,
+            Kind::Unsupported | Kind::Internal => ErrorKind::Internal,
+            _ => ErrorKind::Protocol,
+        };
+        Self::new(kind, error.to_string())
+    }
+}
+
 impl From<dray_postgres::Error> for Error {
     fn from(error: dray_postgres::Error) -> Self {
         use dray_postgres::ErrorKind as Kind;

@@ -26,6 +26,7 @@ mod error;
 pub mod export;
 mod lease;
 mod memory;
+mod objects;
 mod options;
 mod partition;
 mod results;
@@ -44,10 +45,11 @@ pub use dray_pgtypes::calendar;
 pub use dray_pgtypes::{NonFinite, NumericAs, Options as TypeOptions};
 pub use dray_postgres::{Description, Options as RowOptions, enclosable, is_query, other_library};
 pub use dray_wire::{
-    Checksums, CompressionChoice, Estimate, Finished, Known, PriceSet, Report, Secret,
+    Checksums, CompressionChoice, Estimate, Finished, Known, PriceSet, Report, RowLayout, Secret,
 };
 pub use error::{Error, ErrorKind, Result, panic_text};
 pub use lease::{ConnectionSlot, Lease, LeaseError};
+pub use objects::Objects;
 pub use options::{
     ConnectOptions, ExtensionChoice, ParameterTyping, Partitions, PostgresOptions, QueryOptions,
     timeout_from_seconds,

@@ -7,5 +7,5 @@
 mod arena;
 mod pool;
 
-pub(crate) use self::arena::{Arena, TABLE_BLOCK_BYTES};
+pub(crate) use self::arena::{Arena, TABLE_BLOCK_BYTES, page_pool};
 pub(crate) use self::pool::NoMemory;

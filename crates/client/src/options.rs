@@ -7,7 +7,7 @@ use arrow::array::RecordBatch;
 use dray_format::Limits;
 use dray_format::arrow::StringLayout;
 use dray_pgtypes::{NonFinite, NumericAs};
-use dray_wire::{Checksums, CompressionChoice, Secret};
+use dray_wire::{Checksums, CompressionChoice, RowLayout, Secret};
 
 use crate::error::{Error, Result};
 
@@ -90,6 +90,9 @@ pub struct QueryOptions {
     pub strings: StringLayout,
     /// Plans the statement without running it: the result has an estimate and no rows.
     pub plan_only: bool,
+    /// How the rows of [`Connection::objects`](crate::Connection::objects) travel. Other results
+    /// are always chunks.
+    pub objects: RowLayout,
     /// Options for PostgreSQL alone. A Dray server refuses them.
     pub postgres: PostgresOptions,
 }
@@ -106,6 +109,7 @@ impl Default for QueryOptions {
             checksums: Checksums::Auto,
             strings: StringLayout::default(),
             plan_only: false,
+            objects: RowLayout::Either,
             postgres: PostgresOptions::default(),
         }
     }

@@ -5,11 +5,15 @@ mod join;
 mod part;
 
 use std::borrow::BorrowMut;
+use std::sync::Arc;
 use std::time::Instant;
 
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 use arrow::datatypes::{Schema, SchemaRef};
+use dray_format::arrow::schema_from_arrow;
+use dray_page::{Layout, VerifiedPage};
+use dray_wire::RowLayout;
 
 use self::dictionaries::unify;
 use self::join::join;
@@ -18,7 +22,9 @@ use crate::connection::Connection;
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory::{Arena, TABLE_BLOCK_BYTES};
 use crate::options::QueryOptions;
-use crate::source::{Event, ReceiveContext, ReceivedBatch, Start, cancelled, out_of_turn};
+use crate::source::{
+    Event, ReceiveContext, ReceivedBatch, ReceivedPage, Start, cancelled, out_of_turn,
+};
 use crate::stats::{Progress, Stats};
 use crate::watch::{Verdict, Watch};
 
@@ -29,7 +35,7 @@ impl Connection {
     /// # Errors
     /// When the statement does not plan, or the connection breaks.
     pub fn query(&mut self, sql: &str, options: &QueryOptions) -> Result<Results<&mut Self>> {
-        Results::start(self, sql, options, None)
+        Self::query_with(self, sql, options, None)
     }
 
     /// Like [`Connection::query`], for a watched result, or one that owns the connection or shares
@@ -43,7 +49,7 @@ impl Connection {
         options: &QueryOptions,
         watch: Option<Watch>,
     ) -> Result<Results<C>> {
-        Results::start(connection, sql, options, watch)
+        Results::start(connection, sql, options, RowLayout::Chunks, watch)
     }
 }
 
@@ -67,11 +73,21 @@ pub struct Results<C: BorrowMut<Connection>> {
     stats: Stats,
     sent: Instant,
     pending: Pending,
+    /// Of objects: what pages are checked against.
+    layout: Option<Arc<Layout>>,
+    /// A page that was received and not yet handed out. No batch is pending with it.
+    page: Option<VerifiedPage>,
     /// Of a part of a plan: what its receipt needs.
     part: Option<PartDigest>,
     ended: bool,
     /// An error came before the end.
     failed: bool,
+}
+
+/// Rows as they were received.
+pub(crate) enum Received {
+    Batch(RecordBatch),
+    Page(VerifiedPage),
 }
 
 /// Batches that were received and not yet handed out.
@@ -114,6 +130,7 @@ impl<C: BorrowMut<Connection>> Results<C> {
         mut connection: C,
         sql: &str,
         options: &QueryOptions,
+        row_layout: RowLayout,
         mut watch: Option<Watch>,
     ) -> Result<Self> {
         let sent = Instant::now();
@@ -121,7 +138,7 @@ impl<C: BorrowMut<Connection>> Results<C> {
         let inner = connection.borrow_mut();
         inner.check_own()?;
         let mut cancel = || look(&mut watch, &Progress::default(), &mut verdict);
-        let started = inner.source().start(sql, options, &mut cancel);
+        let started = inner.source().start(sql, options, row_layout, &mut cancel);
         let is_cancelled = verdict > Verdict::Continue;
         started.map_err(|error| if is_cancelled { cancelled() } else { error })?;
         let stats = Stats {
@@ -144,6 +161,8 @@ impl<C: BorrowMut<Connection>> Results<C> {
             stats,
             sent,
             pending: Pending::default(),
+            layout: None,
+            page: None,
             part: None,
             ended: false,
             failed: false,
@@ -214,10 +233,12 @@ impl<C: BorrowMut<Connection>> Results<C> {
     fn gather(&mut self) -> Result<Option<RecordBatch>> {
         while self.pending.rows < self.batch_rows.max(1)
             && self.pending.bytes < self.batch_bytes
+            && self.page.is_none()
             && !self.ended
         {
             match self.receive()? {
                 Event::Batch(batch) => self.take(batch)?,
+                Event::Page(page) => self.take_page(page)?,
                 Event::Progress { rows_read } => {
                     self.progress.rows_read = rows_read;
                     self.look()?;
@@ -238,9 +259,42 @@ impl<C: BorrowMut<Connection>> Results<C> {
         batch
     }
 
+    /// Starts a statement whose rows are objects, and compiles their layout.
+    pub(crate) fn start_objects(
+        connection: C,
+        sql: &str,
+        options: &QueryOptions,
+        watch: Option<Watch>,
+    ) -> Result<(Self, Arc<Layout>)> {
+        let mut results = Self::start(connection, sql, options, options.objects, watch)?;
+        // Each batch becomes pages, so joining batches would be copying for nothing.
+        results.batch_rows = 1;
+        let layout = Layout::new(schema_from_arrow(&results.schema)?)?;
+        results.layout = Some(layout.clone());
+        Ok((results, layout))
+    }
+
+    /// The next batch or page; None at the end.
+    ///
+    /// # Errors
+    /// Those of [`Self::next_batch`].
+    pub(crate) fn next_received(&mut self) -> Result<Option<Received>> {
+        let batch = self.next_batch()?;
+        debug_assert!(batch.is_none() || self.page.is_none());
+        Ok(batch.map(Received::Batch).or_else(|| self.page.take().map(Received::Page)))
+    }
+
+    /// Counts what `decode` takes as decoding.
+    pub(crate) fn decoding<T>(&mut self, decode: impl FnOnce() -> Result<T>) -> Result<T> {
+        let started = Instant::now();
+        let decoded = decode();
+        self.stats.decode += started.elapsed();
+        decoded
+    }
+
     /// Whether everything has arrived and was handed out, so that the connection is free.
     pub fn is_complete(&self) -> bool {
-        self.ended && self.pending.batches.is_empty()
+        self.ended && self.pending.batches.is_empty() && self.page.is_none()
     }
 
     /// The rows that the statement inserted, updated, deleted or merged; None if it did something
@@ -266,7 +320,7 @@ impl<C: BorrowMut<Connection>> Results<C> {
     /// Stops the statement if it still runs, and waits for the server to confirm. The connection
     /// is usable afterwards.
     pub fn cancel(&mut self) {
-        self.pending = Pending::default();
+        (self.pending, self.page) = (Pending::default(), None);
         self.ended = true;
         // A forked child leaves the statement to its parent.
         if !self.connection.borrow().is_own() {
@@ -282,18 +336,31 @@ impl<C: BorrowMut<Connection>> Results<C> {
     /// Counts a batch that has arrived.
     fn take(&mut self, batch: ReceivedBatch) -> Result<()> {
         let ReceivedBatch { batch, wire_bytes, decoded_bytes, arrived, .. } = batch;
+        self.count(batch.num_rows(), wire_bytes, decoded_bytes, arrived);
+        self.joins = batch.num_rows() < self.batch_rows && decoded_bytes < self.batch_bytes;
+        self.pending.push(batch, decoded_bytes);
+        self.look()
+    }
+
+    /// Counts a page that has arrived.
+    fn take_page(&mut self, page: ReceivedPage) -> Result<()> {
+        let ReceivedPage { page, wire_bytes, arrived, .. } = page;
+        self.count(page.len(), wire_bytes, wire_bytes, arrived);
+        self.stats.pages += 1;
+        self.page = Some(page);
+        self.look()
+    }
+
+    fn count(&mut self, rows: usize, wire_bytes: u64, decoded_bytes: u64, arrived: Instant) {
         if self.stats.chunks == 0 {
             self.stats.first_chunk = arrived.duration_since(self.sent);
         }
         self.stats.wire_bytes += wire_bytes;
         self.stats.decoded_bytes += decoded_bytes;
-        self.stats.rows += batch.num_rows() as u64;
+        self.stats.rows += rows as u64;
         self.stats.chunks += 1;
-        self.joins = batch.num_rows() < self.batch_rows && decoded_bytes < self.batch_bytes;
         self.progress.rows = self.stats.rows;
         self.progress.bytes = self.stats.wire_bytes;
-        self.pending.push(batch, decoded_bytes);
-        self.look()
     }
 
     fn end(&mut self) {
@@ -360,12 +427,20 @@ impl<C: BorrowMut<Connection>> Results<C> {
         let began = Instant::now();
         let mut cancel = || look(&mut self.watch, &self.progress, &mut self.verdict);
         let memory = if self.joins { &mut self.join_memory } else { &mut self.memory };
-        let mut context = ReceiveContext { memory, profile: &mut self.stats.profile };
+        let mut context = ReceiveContext {
+            memory,
+            profile: &mut self.stats.profile,
+            layout: self.layout.as_ref(),
+        };
         let event = self.connection.borrow_mut().source().next(&mut context, &mut cancel);
         match &event {
             Ok(Event::Batch(batch)) => {
                 self.stats.receive += batch.receive;
                 self.stats.decode += batch.parse + batch.decode;
+            }
+            Ok(Event::Page(page)) => {
+                self.stats.receive += page.receive;
+                self.stats.decode += page.decode;
             }
             _ => self.stats.receive += began.elapsed(),
         }

@@ -16,14 +16,16 @@ mod frames;
 mod postgres;
 
 use std::fmt::Debug;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use dray_format::Profile;
 use dray_format::arrow::{Decoder, StringLayout};
+use dray_page::{Layout, VerifiedPage};
 use dray_wire::partition::PartDescriptor;
-use dray_wire::{CompressionChoice, Estimate, Finished, Query, Report};
+use dray_wire::{CompressionChoice, Estimate, Finished, Query, Report, RowLayout};
 
 pub use self::dray::Uri;
 use self::dray::{DraySource, encode_parameters};
@@ -88,11 +90,17 @@ pub(crate) trait Source: Debug + Send {
     /// The path of the last statement's result.
     fn path(&self) -> TransferPath;
 
-    /// Starts a statement.
+    /// Starts a statement, whose rows may travel in this layout.
     ///
     /// # Errors
     /// When the statement is refused or the connection breaks.
-    fn start(&mut self, sql: &str, options: &QueryOptions, cancel: CancelCheck<'_>) -> Result<()>;
+    fn start(
+        &mut self,
+        sql: &str,
+        options: &QueryOptions,
+        layout: RowLayout,
+        cancel: CancelCheck<'_>,
+    ) -> Result<()>;
 
     /// Waits for the next event of the running statement. The first is [`Event::Started`], the last
     /// [`Event::Finished`] or an error.
@@ -195,6 +203,8 @@ pub(crate) struct ReceiveContext<'a> {
     pub(crate) memory: &'a mut Arena,
     /// How columns were encoded; sources add to it.
     pub(crate) profile: &'a mut Profile,
+    /// What pages are checked against, if the statement may have pages.
+    pub(crate) layout: Option<&'a Arc<Layout>>,
 }
 
 /// A step of a result.
@@ -204,6 +214,8 @@ pub(crate) enum Event {
     Started(Start),
     /// Rows.
     Batch(ReceivedBatch),
+    /// Rows as objects.
+    Page(ReceivedPage),
     /// Rows that the server's scans have read so far.
     Progress { rows_read: u64 },
     /// The server's account of its encoding.
@@ -238,6 +250,17 @@ pub(crate) struct ReceivedBatch {
     /// Parsing rows while they came, in the reader's thread. Zero for chunks.
     pub(crate) parse: Duration,
     /// Decoding, in whatever thread.
+    pub(crate) decode: Duration,
+}
+
+/// A page, and what receiving it cost, as of a batch.
+#[derive(Debug)]
+pub(crate) struct ReceivedPage {
+    pub(crate) page: VerifiedPage,
+    pub(crate) wire_bytes: u64,
+    pub(crate) arrived: Instant,
+    pub(crate) receive: Duration,
+    /// Checking it.
     pub(crate) decode: Duration,
 }
 

@@ -245,6 +245,7 @@ mod tests {
             compression: CompressionChoice::Auto,
             checksums: Checksums::Auto,
             plan_only: false,
+            layout: dray_wire::RowLayout::Chunks,
         }
     }
 

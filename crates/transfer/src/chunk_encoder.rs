@@ -9,9 +9,6 @@ use dray_format::{
 
 use crate::chunker::{Settings, UnencodedChunk};
 
-/// Encoding more bytes than this takes long enough to delay other tasks.
-const LONG_BYTES: u64 = 256 << 10;
-
 /// Encodes chunks of a stream, one after another. A stream may have several encoders.
 #[derive(Debug)]
 pub struct ChunkEncoder {
@@ -43,7 +40,7 @@ impl ChunkEncoder {
     /// Whether encoding this chunk keeps a thread busy for a while.
     pub(crate) fn takes_long(&self, chunk: &UnencodedChunk) -> bool {
         let encodes = self.chooser.is_some() || self.settings.compression != Compression::None;
-        encodes && chunk.plain_bytes > LONG_BYTES
+        encodes && chunk.is_long()
     }
 
     /// An encoder for some of the columns, whose chunks are not sent.

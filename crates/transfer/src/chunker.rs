@@ -11,10 +11,13 @@ use dray_format::{
 
 use crate::chunk_encoder::ChunkEncoder;
 use crate::dictionary::{JoinedDictionaries, push_pruned};
+use crate::payload::{Encoder, Pages};
 
 /// The largest chunk of several rows, whatever the client accepts. A value takes at least a bit, so
 /// no count of values or bytes in a chunk exceeds [`COUNT_MAX`].
 const CHUNK_BYTES_MAX: u64 = COUNT_MAX as u64 / 8;
+/// Encoding more bytes than this takes long enough to delay other tasks.
+const LONG_BYTES: u64 = 256 << 10;
 /// The entries of a batch's dictionaries take at most `1 / DICTIONARY_DIVISOR` of a chunk.
 const DICTIONARY_DIVISOR: u64 = 4;
 
@@ -45,6 +48,13 @@ pub struct UnencodedChunk {
     pub(crate) fits: bool,
 }
 
+impl UnencodedChunk {
+    /// Whether encoding the rows takes long enough to delay other tasks.
+    pub(crate) fn is_long(&self) -> bool {
+        self.plain_bytes > LONG_BYTES
+    }
+}
+
 /// Collects the batches of one stream until they fill a chunk.
 ///
 /// A chunk ends when it has `chunk_rows` rows, or when the next row could make it larger than the
@@ -59,6 +69,7 @@ pub struct Chunker {
     settings: Settings,
     chooser: Option<Arc<Chooser>>,
     dictionary_budget: Option<Arc<DictionaryBudget>>,
+    pages: Option<Pages>,
     /// Rows that are in no chunk yet, and their sums.
     pending: VecDeque<Batch>,
     pending_rows: usize,
@@ -80,6 +91,7 @@ impl Chunker {
             settings,
             chooser: None,
             dictionary_budget: None,
+            pages: None,
             pending: VecDeque::new(),
             pending_rows: 0,
             pending_bytes: 0,
@@ -100,6 +112,12 @@ impl Chunker {
         Self { dictionary_budget: Some(dictionary_budget), ..self }
     }
 
+    /// Lets rows become pages.
+    #[must_use]
+    pub fn with_pages(self, pages: Pages) -> Self {
+        Self { pages: Some(pages), ..self }
+    }
+
     /// The most rows of the next chunk.
     fn chunk_rows(&self) -> usize {
         let chosen = self.chooser.as_ref().map_or(usize::MAX, |chooser| chooser.chunk_rows());
@@ -117,6 +135,11 @@ impl Chunker {
             self.chooser.clone(),
             self.dictionary_budget.clone(),
         )
+    }
+
+    /// A new encoder for the rows that this chunker cuts.
+    pub(crate) fn encoder(&self) -> Encoder {
+        Encoder::new(self.chunk_encoder(), self.pages.clone(), self.settings)
     }
 
     /// Adds a batch. Call [`Self::take_full`] until it returns `None` before adding the next one.

@@ -1,4 +1,5 @@
-//! The pipeline between a source and a socket. It knows neither: batches come in, chunks go out.
+//! The pipeline between a source and a socket. It knows neither: batches come in, chunks or pages go
+//! out.
 //!
 //! ```text
 //!   one producer per stream of batches                          one writer
@@ -18,10 +19,12 @@ mod chunk_encoder;
 mod chunker;
 mod dictionary;
 mod parallel_encoder;
+mod payload;
 mod produce;
 mod queue;
 
 pub use chunk_encoder::ChunkEncoder;
 pub use chunker::{Chunker, Settings, UnencodedChunk};
+pub use payload::{EncodeError, Pages, Payload};
 pub use produce::{Failure, Times, produce};
 pub use queue::{Queued, Receiver, Sender, queue};

@@ -4,28 +4,27 @@ use std::collections::VecDeque;
 use std::panic::resume_unwind;
 use std::time::{Duration, Instant};
 
-use dray_format::{Chunk, Error};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::{JoinHandle, block_in_place, spawn_blocking};
 
-use crate::chunk_encoder::ChunkEncoder;
 use crate::chunker::{Chunker, UnencodedChunk};
+use crate::payload::{EncodeError, Encoder, Payload};
 use crate::queue::EncodePermit;
 
-/// An encoded chunk, or why it can't be encoded.
+/// Encoded rows, or why they can't be encoded.
 pub(crate) struct Encoded {
-    pub(crate) chunk: Result<Chunk, Error>,
+    pub(crate) payload: Result<Payload, EncodeError>,
     pub(crate) took: Duration,
-    /// Held until the chunk has been queued.
+    /// Held until they have been queued.
     pub(crate) _permit: EncodePermit,
 }
 
 /// Encodes the chunks of a stream: in the task itself, or, where they take long and threads are
 /// free, several at a time on threads for blocking work.
 pub(crate) struct ParallelEncoder {
-    idle: Vec<ChunkEncoder>,
+    idle: Vec<Encoder>,
     /// Chunks that are being encoded, in their order.
-    running: VecDeque<JoinHandle<(ChunkEncoder, Encoded)>>,
+    running: VecDeque<JoinHandle<(Encoder, Encoded)>>,
     /// The number of encoders.
     count: usize,
 }
@@ -34,7 +33,7 @@ impl ParallelEncoder {
     /// An encoder of up to `count` chunks at a time, and of one if `count` is 0.
     pub(crate) fn new(chunker: &Chunker, count: usize) -> Self {
         let count = count.max(1);
-        let idle = (0..count).map(|_| chunker.chunk_encoder()).collect();
+        let idle = (0..count).map(|_| chunker.encoder()).collect();
         Self { idle, running: VecDeque::with_capacity(count), count }
     }
 
@@ -93,8 +92,8 @@ impl ParallelEncoder {
     }
 }
 
-fn encode(encoder: &mut ChunkEncoder, unencoded: &UnencodedChunk, permit: EncodePermit) -> Encoded {
+fn encode(encoder: &mut Encoder, unencoded: &UnencodedChunk, permit: EncodePermit) -> Encoded {
     let started = Instant::now();
-    let chunk = encoder.encode(unencoded);
-    Encoded { chunk, took: started.elapsed(), _permit: permit }
+    let payload = encoder.encode(unencoded);
+    Encoded { payload, took: started.elapsed(), _permit: permit }
 }

@@ -5,11 +5,12 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use dray_format::{Batch, Error};
+use dray_format::Batch;
 use futures_core::Stream;
 
 use crate::chunker::Chunker;
 use crate::parallel_encoder::{Encoded, ParallelEncoder};
+use crate::payload::EncodeError;
 use crate::queue::{EncodePermit, Sender};
 
 /// Where the time of a transfer goes, summed over its producers.
@@ -47,8 +48,8 @@ fn add(counter: &AtomicU64, elapsed: Duration) {
 pub enum Failure<E> {
     /// The source failed.
     Source(E),
-    /// Encoding a chunk failed.
-    Chunk(Error),
+    /// Encoding rows failed.
+    Encode(EncodeError),
     /// The queue's receiver is gone.
     Abandoned,
 }
@@ -116,10 +117,10 @@ async fn send<E>(
     queue: &Sender,
     times: &Times,
 ) -> Result<(), Failure<E>> {
-    let Some(Encoded { chunk, took, _permit }) = encoded else { return Ok(()) };
+    let Some(Encoded { payload, took, _permit }) = encoded else { return Ok(()) };
     add(&times.encode_ns, took);
     let started = Instant::now();
-    if !queue.send(chunk.map_err(Failure::Chunk)?).await {
+    if !queue.send(payload.map_err(Failure::Encode)?).await {
         return Err(Failure::Abandoned);
     }
     add(&times.queue_ns, started.elapsed());

@@ -1,9 +1,10 @@
-//! A queue of chunks, bounded by their encoded bytes.
+//! A queue of chunks and pages, bounded by their encoded bytes.
 
 use std::sync::Arc;
 
-use dray_format::Chunk;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+
+use crate::payload::Payload;
 
 /// A queue of at most `bytes_max` bytes of chunks: those that wait, and those that were received
 /// and not dropped yet.
@@ -43,11 +44,11 @@ pub struct Sender {
 /// The right to encode a chunk, until the chunk is queued.
 pub(crate) type EncodePermit = OwnedSemaphorePermit;
 
-/// A chunk, and the space that it takes in the queue until it is dropped.
+/// A chunk or pages, and the space that they take in the queue until they are dropped.
 #[derive(Debug)]
 pub struct Queued {
-    /// The chunk.
-    pub chunk: Chunk,
+    /// What was encoded.
+    pub payload: Payload,
     _bytes: OwnedSemaphorePermit,
 }
 
@@ -57,13 +58,12 @@ impl Sender {
         self.encode_permits.clone().acquire_owned().await.ok()
     }
 
-    /// Waits for space, then appends a chunk. Returns false if the receiver is gone.
-    pub async fn send(&self, chunk: Chunk) -> bool {
-        let bytes = u32::try_from(chunk.chunk_bytes() + chunk.state_bytes())
-            .unwrap_or(u32::MAX)
-            .min(self.chunk_bytes_max);
+    /// Waits for space, then appends a chunk or pages. Returns false if the receiver is gone.
+    pub async fn send(&self, payload: Payload) -> bool {
+        let bytes = u32::try_from(payload.memory_bytes()).unwrap_or(u32::MAX);
+        let bytes = bytes.min(self.chunk_bytes_max);
         match self.free_bytes.clone().acquire_many_owned(bytes).await {
-            Ok(bytes) => self.chunks.send(Queued { chunk, _bytes: bytes }).is_ok(),
+            Ok(bytes) => self.chunks.send(Queued { payload, _bytes: bytes }).is_ok(),
             Err(_) => false,
         }
     }

@@ -9,10 +9,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use dray_format::{
-    Batch, Column, Compression, DictionaryBudget, Error, ErrorKind, Field, Limits, Schema, Tables,
-    Type, Values,
+    Batch, Chunk, Column, Compression, DictionaryBudget, Error, ErrorKind, Field, Limits, Schema,
+    Tables, Type, Values,
 };
-use dray_transfer::{Chunker, Failure, Queued, Receiver, Sender, Settings, Times, produce, queue};
+use dray_transfer::{
+    Chunker, EncodeError, Failure, Payload, Queued, Receiver, Sender, Settings, Times, produce,
+    queue,
+};
 use futures_util::{FutureExt, Stream, stream};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::{JoinHandle, yield_now};
@@ -64,8 +67,15 @@ fn take_all(receiver: &mut Receiver) -> Vec<Queued> {
     std::iter::from_fn(|| receiver.receive().now_or_never().flatten()).collect()
 }
 
+fn chunk(queued: &Queued) -> Chunk {
+    match &queued.payload {
+        Payload::Chunk(chunk) => chunk.clone(),
+        Payload::Pages(_) => panic!("pages, and nobody asked for them"),
+    }
+}
+
 fn bytes(queued: &[Queued]) -> u64 {
-    queued.iter().map(|queued| queued.chunk.chunk_bytes()).sum()
+    queued.iter().map(|queued| queued.payload.memory_bytes()).sum()
 }
 
 #[test]
@@ -191,7 +201,7 @@ fn chunks_encoded_in_parallel_leave_in_order() {
         let mut row = 0u64;
         let mut tables = Tables::default();
         while let Some(queued) = receiver.receive().await {
-            let mut chunk = queued.chunk.clone();
+            let mut chunk = chunk(&queued);
             if let Some(state) = chunk.take_state() {
                 let (header, parts) = state.numbered(tables.frames().into());
                 tables
@@ -226,7 +236,7 @@ fn rows_before_the_end_are_sent_and_failures_are_reported() {
         let producer =
             produce_from(stream::iter([Ok(batch(10)), Ok(batch(0)), Ok(batch(5))]), sender);
         let queued = receiver.receive().await.unwrap();
-        assert_eq!(queued.chunk.rows(), 15);
+        assert_eq!(chunk(&queued).rows(), 15);
         assert!(receiver.receive().await.is_none());
         assert!(producer.await.unwrap().is_ok());
 
@@ -235,7 +245,7 @@ fn rows_before_the_end_are_sent_and_failures_are_reported() {
             produce_from(stream::iter([Ok(batch(2500)), Err("the disk is gone")]), sender);
         assert!(matches!(producer.await.unwrap(), Err(Failure::Source("the disk is gone"))));
         assert_eq!(
-            take_all(&mut receiver).iter().map(|queued| queued.chunk.rows()).sum::<u32>(),
+            take_all(&mut receiver).iter().map(|queued| chunk(queued).rows()).sum::<u32>(),
             2000
         );
 
@@ -244,6 +254,8 @@ fn rows_before_the_end_are_sent_and_failures_are_reported() {
         let batches = stream::iter([Ok::<_, &str>(batch(1))]);
         let ended = produce(batches, chunker(limits), 1, sender, &Times::default()).await;
         let is_limit = |error: &Error| error.kind() == ErrorKind::Limit;
-        assert!(matches!(ended, Err(Failure::Chunk(error)) if is_limit(&error)));
+        assert!(
+            matches!(ended, Err(Failure::Encode(EncodeError::Chunk(error))) if is_limit(&error))
+        );
     });
 }

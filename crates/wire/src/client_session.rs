@@ -6,13 +6,16 @@ use bytes::Bytes;
 use dray_format::{
     ErrorKind as FormatErrorKind, HEADER_BYTES, Header, Limits, StateHeader, Tables, crc32c,
 };
+use dray_page::{
+    ErrorKind as PageErrorKind, HEADER_BYTES as PAGE_HEADER_BYTES, Header as PageHeader,
+};
 
 use crate::frame::{FRAME_HEADER_BYTES, Frame, HANDSHAKE_BYTES_MAX, Kind, MESSAGE_BYTES_MAX};
 use crate::message::{
     Cancel, Checksums, Error, Finished, Hello, Message, PartRequest, PlanRequest, Planned,
-    Progress, Query, Report, Started, Welcome, check_limits,
+    Progress, Query, Report, RowLayout, Started, Welcome, check_limits,
 };
-use crate::{PLANS_SINCE, ProtocolError, Refusal, Result, VERSION, VERSION_MIN};
+use crate::{PAGES_SINCE, PLANS_SINCE, ProtocolError, Refusal, Result, VERSION, VERSION_MIN};
 
 /// A message from the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,6 +62,7 @@ pub struct ClientSession {
     columns: usize,
     /// Whether each of its chunks must have a checksum.
     checksums: bool,
+    /// Chunks and pages.
     chunks: u64,
     rows: u64,
     digest: u32,
@@ -73,6 +77,7 @@ struct Expected {
     query: u32,
     checksums: bool,
     plan_only: bool,
+    layout: RowLayout,
 }
 
 impl Default for ClientSession {
@@ -134,8 +139,16 @@ impl ClientSession {
     /// Appends a query, and sets its statement number.
     ///
     /// # Errors
-    /// If a statement is running, the connection is not ready, or the query exceeds a limit.
-    pub fn query(&mut self, query: Query, out: &mut Vec<u8>) -> Result<()> {
+    /// If a statement is running, the connection is not ready, the query exceeds a limit, or it is
+    /// for pages alone and the server's version has none. Such a server gets a query for chunks in
+    /// place of one for either.
+    pub fn query(&mut self, mut query: Query, out: &mut Vec<u8>) -> Result<()> {
+        if query.layout == RowLayout::Pages {
+            self.check_version(PAGES_SINCE, "pages")?;
+        }
+        if self.version < PAGES_SINCE {
+            query.layout = RowLayout::Chunks;
+        }
         self.send(query, |query| query, out)
     }
 
@@ -145,7 +158,7 @@ impl ClientSession {
     /// # Errors
     /// Those of [`ClientSession::query`], and if the server's version has no plans.
     pub fn part(&mut self, part: PartRequest, out: &mut Vec<u8>) -> Result<()> {
-        self.check_version()?;
+        self.check_version(PLANS_SINCE, "plans of partitions")?;
         self.send(part, |part| &mut part.query, out)
     }
 
@@ -154,7 +167,7 @@ impl ClientSession {
     /// # Errors
     /// Those of [`ClientSession::part`].
     pub fn plan(&mut self, mut plan: PlanRequest, out: &mut Vec<u8>) -> Result<()> {
-        self.check_version()?;
+        self.check_version(PLANS_SINCE, "plans of partitions")?;
         plan.statement = self.next_statement()?;
         let start = out.len();
         plan.encode(out)?;
@@ -165,13 +178,13 @@ impl ClientSession {
         Ok(())
     }
 
-    fn check_version(&self) -> Result<()> {
-        if self.state != State::Ready || self.version >= PLANS_SINCE {
+    fn check_version(&self, needed: u16, for_what: &str) -> Result<()> {
+        if self.state != State::Ready || self.version >= needed {
             return Ok(());
         }
         let what = format!(
-            "the server speaks version {} of the protocol, and plans of partitions need \
-             {PLANS_SINCE}: update the server",
+            "the server speaks version {} of the protocol, and {for_what} need {needed}: update \
+             the server",
             self.version
         );
         Err(ProtocolError::new(Refusal::Version, what))
@@ -211,6 +224,7 @@ impl ClientSession {
             query: crc32c(0, &out[start + FRAME_HEADER_BYTES..]),
             checksums: query.checksums == Checksums::On,
             plan_only: query.plan_only,
+            layout: query.layout,
         };
         self.statement = query.statement;
         self.limits = query.limits;
@@ -235,16 +249,16 @@ impl ClientSession {
         out.extend_from_slice(&Frame { kind: Kind::Goodbye, payload_bytes: 0 }.encode());
     }
 
-    /// Decodes a frame's header and checks it against the limits. For a chunk, next read
-    /// [`HEADER_BYTES`] bytes and pass them to [`Self::chunk`]. For other frames, read the payload
-    /// and pass it to [`Self::message`].
+    /// Decodes a frame's header and checks it against the limits. For a chunk or a page, next read
+    /// [`HEADER_BYTES`] bytes and pass them to [`Self::chunk`] or [`Self::page`]. For other frames,
+    /// read the payload and pass it to [`Self::message`].
     ///
     /// # Errors
     /// If the frame is not allowed in the current state.
     pub fn frame(&self, bytes: &[u8; FRAME_HEADER_BYTES]) -> Result<Frame> {
         let frame = Frame::decode(bytes, &Kind::SERVER, |kind| match (self.state, kind) {
             (State::New | State::AwaitingWelcome, _) => HANDSHAKE_BYTES_MAX,
-            (_, Kind::Chunk) => self.limits.row_bytes_max,
+            (_, Kind::Chunk | Kind::Page) => self.limits.row_bytes_max,
             (_, Kind::State) => self.limits.chunk_bytes_max,
             _ => MESSAGE_BYTES_MAX,
         })?;
@@ -252,6 +266,7 @@ impl ClientSession {
             Kind::Welcome => self.state == State::AwaitingWelcome,
             Kind::Started => self.state == State::AwaitingStarted,
             Kind::Planned => self.state == State::AwaitingPlanned,
+            Kind::Page => self.state == State::Streaming && self.version >= PAGES_SINCE,
             Kind::Chunk | Kind::State | Kind::Progress | Kind::Report | Kind::Finished => {
                 self.state == State::Streaming
             }
@@ -268,6 +283,11 @@ impl ClientSession {
             let what =
                 format!("a chunk of {} bytes is shorter than its header", frame.payload_bytes);
             return Err(ProtocolError::new(Refusal::Format(FormatErrorKind::Size), what));
+        }
+        if frame.kind == Kind::Page && (frame.payload_bytes as usize) < PAGE_HEADER_BYTES {
+            let what =
+                format!("a page of {} bytes is shorter than its header", frame.payload_bytes);
+            return Err(ProtocolError::new(Refusal::Page(PageErrorKind::Size), what));
         }
         Ok(frame)
     }
@@ -288,18 +308,10 @@ impl ClientSession {
     /// # Errors
     /// If the header is invalid, or the chunk is out of sequence.
     pub fn chunk(&mut self, frame: Frame, bytes: &[u8; HEADER_BYTES]) -> Result<Header> {
-        if self.expected.plan_only {
-            return Err(ProtocolError::new(
-                Refusal::Query,
-                "a chunk of a statement that was to be planned only",
-            ));
-        }
+        self.check_expected("a chunk", self.expected.layout.allows_chunks())?;
         let header = Header::decode(bytes, &self.limits)?;
         self.check_checksum(header.checksum.is_some())?;
-        if header.sequence != self.chunks {
-            let what = format!("chunk {}, expected {}", header.sequence, self.chunks);
-            return Err(ProtocolError::new(Refusal::Sequence, what));
-        }
+        self.check_sequence("chunk", header.sequence)?;
         if header.chunk_bytes() != u64::from(frame.payload_bytes) {
             let what = format!(
                 "a chunk of {} bytes in a frame of {}",
@@ -308,10 +320,57 @@ impl ClientSession {
             );
             return Err(ProtocolError::new(Refusal::Format(FormatErrorKind::Size), what));
         }
-        self.chunks += 1;
-        self.rows = self.rows.saturating_add(u64::from(header.rows));
-        self.digest = crc32c(self.digest, bytes);
+        self.count(header.rows, bytes);
         Ok(header)
+    }
+
+    /// Decodes the header of a page that fills `frame`. Its size tells how much memory the page
+    /// takes, which is at most a standard page more than the limit of a row.
+    ///
+    /// # Errors
+    /// If the header is invalid, the page was not asked for, has a size that is not sent, or is out
+    /// of sequence.
+    pub fn page(&mut self, frame: Frame, bytes: &[u8; PAGE_HEADER_BYTES]) -> Result<PageHeader> {
+        self.check_expected("a page", self.expected.layout.allows_pages())?;
+        let header = PageHeader::decode(bytes)?;
+        if !header.has_travelling_size() || header.packed_bytes() != u64::from(frame.payload_bytes)
+        {
+            let what = format!(
+                "a page of {} bytes, of which {} travel, in a frame of {}",
+                header.page_bytes,
+                header.packed_bytes(),
+                frame.payload_bytes
+            );
+            return Err(ProtocolError::new(Refusal::Page(PageErrorKind::Size), what));
+        }
+        self.check_checksum(header.checksum.is_some())?;
+        self.check_sequence("page", header.sequence)?;
+        self.count(header.objects, bytes);
+        Ok(header)
+    }
+
+    fn check_expected(&self, what: &str, is_asked_for: bool) -> Result<()> {
+        let why = match self.expected.plan_only {
+            true => "of a statement that was to be planned only",
+            false if !is_asked_for => "which was not asked for",
+            false => return Ok(()),
+        };
+        Err(ProtocolError::new(Refusal::Query, format!("the server sent {what}, {why}")))
+    }
+
+    fn check_sequence(&self, what: &str, sequence: u64) -> Result<()> {
+        if sequence == self.chunks {
+            return Ok(());
+        }
+        let what = format!("{what} {sequence}, expected {}", self.chunks);
+        Err(ProtocolError::new(Refusal::Sequence, what))
+    }
+
+    /// Counts a chunk or a page with this header.
+    fn count(&mut self, rows: u32, header: &[u8]) {
+        self.chunks += 1;
+        self.rows = self.rows.saturating_add(rows.into());
+        self.digest = crc32c(self.digest, header);
     }
 
     /// The current dictionaries, with which the chunk whose header was decoded last must be
@@ -458,7 +517,7 @@ impl ClientSession {
 
     fn check_checksum(&self, has_checksum: bool) -> Result<()> {
         if self.checksums && !has_checksum {
-            let what = "a chunk or state frame without the checksum that was announced";
+            let what = "a chunk, page or state frame without the checksum that was announced";
             return Err(ProtocolError::new(Refusal::Format(FormatErrorKind::Checksum), what));
         }
         Ok(())

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use dray_format::ErrorKind as FormatErrorKind;
+use dray_page::ErrorKind as PageErrorKind;
 
 use crate::frame::Kind;
 
@@ -31,7 +32,7 @@ pub enum Refusal {
     Version,
     /// A descriptor or receipt with more or fewer bytes than it has to have.
     Size,
-    /// A chunk or state frame out of sequence.
+    /// A chunk, page or state frame out of sequence.
     Sequence,
     /// A result that does not belong to the query that was sent.
     Query,
@@ -41,6 +42,8 @@ pub enum Refusal {
     Cut,
     /// A schema or a chunk violated its own format.
     Format(FormatErrorKind),
+    /// A page violated its own format.
+    Page(PageErrorKind),
 }
 
 impl Refusal {
@@ -59,6 +62,7 @@ impl Refusal {
             Self::Finished => "finished",
             Self::Cut => "cut",
             Self::Format(kind) => kind.name(),
+            Self::Page(kind) => kind.name(),
         }
     }
 }
@@ -100,6 +104,12 @@ impl std::error::Error for ProtocolError {}
 impl From<dray_format::Error> for ProtocolError {
     fn from(error: dray_format::Error) -> Self {
         Self { refusal: Refusal::Format(error.kind()), what: error.to_string() }
+    }
+}
+
+impl From<dray_page::Error> for ProtocolError {
+    fn from(error: dray_page::Error) -> Self {
+        Self { refusal: Refusal::Page(error.kind()), what: error.to_string() }
     }
 }
 

@@ -6,7 +6,7 @@ use crate::{ProtocolError, Refusal, Result};
 pub const FRAME_HEADER_BYTES: usize = 8;
 /// Maximum payload before welcome.
 pub(crate) const HANDSHAKE_BYTES_MAX: u64 = 64 << 10;
-/// Maximum payload of a message, other than chunks and state frames.
+/// Maximum payload of a message, other than chunks, pages and state frames.
 pub(crate) const MESSAGE_BYTES_MAX: u64 = 16 << 20;
 
 /// The kind of message in a frame, with its code on the wire.
@@ -29,6 +29,7 @@ pub enum Kind {
     Report = 0x87,
     State = 0x88,
     Planned = 0x89,
+    Page = 0x8A,
 }
 
 impl Kind {
@@ -36,7 +37,7 @@ impl Kind {
     pub(crate) const CLIENT: [Self; 6] =
         [Self::Hello, Self::Query, Self::Cancel, Self::Goodbye, Self::Plan, Self::Part];
     /// The kinds that a server sends.
-    pub(crate) const SERVER: [Self; 9] = [
+    pub(crate) const SERVER: [Self; 10] = [
         Self::Welcome,
         Self::Started,
         Self::Chunk,
@@ -46,6 +47,7 @@ impl Kind {
         Self::Report,
         Self::State,
         Self::Planned,
+        Self::Page,
     ];
 }
 

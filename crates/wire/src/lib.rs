@@ -3,7 +3,8 @@
 //! ```text
 //!   the driver reads 8 bytes ─▶ Session::frame ─▶ the number of bytes that follow, within limits
 //!   the driver reads those   ─▶ Session::message ─▶ an event
-//!     or, for a chunk at the client, its header ─▶ ClientSession::chunk ─▶ the checked header;
+//!     or, for a chunk or a page at the client, its header ─▶ ClientSession::chunk, page ─▶ the
+//!     checked header;
 //!     the driver then reads the body from the socket into its final buffer
 //! ```
 //!
@@ -30,16 +31,18 @@ pub use instance::{INSTANCE_BYTES, Instance};
 pub use message::{
     Cancel, Checksums, CompressionChoice, Encoded, Error as ServerError, ErrorKind, Estimate,
     Finished, Hello, Known, PARTS_MAX, PASS_PREFIX, PartRequest, PlanRequest, Planned, PlannedPart,
-    PriceSet, Progress, Query, Report, Started, TICKET_BYTES_MAX, Welcome,
+    PriceSet, Progress, Query, Report, RowLayout, Started, TICKET_BYTES_MAX, Welcome,
 };
 pub use secret::Secret;
 pub use server_session::{ClientEvent, ServerSession};
 
 /// The highest version of the protocol that this crate implements.
-pub const VERSION: u16 = 4;
+pub const VERSION: u16 = 5;
 /// The lowest one.
 pub const VERSION_MIN: u16 = 2;
 /// The first version with plans of parts.
 pub const PLANS_SINCE: u16 = 4;
+/// The first version with pages.
+pub const PAGES_SINCE: u16 = 5;
 /// The default TCP port of a server.
 pub const DEFAULT_PORT: u16 = 7117;

@@ -2,13 +2,14 @@
 
 use bytes::Bytes;
 use dray_format::{Chunk, HEADER_BYTES, StateFrame, crc32c};
+use dray_page::PackedPage;
 
 use crate::frame::{FRAME_HEADER_BYTES, Frame, HANDSHAKE_BYTES_MAX, Kind, MESSAGE_BYTES_MAX};
 use crate::message::{
     Cancel, DIGEST_BYTES, Error, Finished, Hello, Message, PartRequest, PlanRequest, Planned,
-    Progress, Query, Report, Started, Welcome,
+    Progress, Query, Report, RowLayout, Started, Welcome,
 };
-use crate::{Instance, PLANS_SINCE, ProtocolError, Refusal, Result, VERSION};
+use crate::{Instance, PAGES_SINCE, PLANS_SINCE, ProtocolError, Refusal, Result, VERSION};
 
 /// A message from the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +48,7 @@ pub struct ServerSession {
     statement: u32,
     /// CRC-32C of the running statement's query.
     query: u32,
+    /// Chunks and pages sent.
     chunks: u64,
     /// State frames sent.
     states: u32,
@@ -81,7 +83,7 @@ impl ServerSession {
         self.statement
     }
 
-    /// The rows and chunks sent for the running statement.
+    /// The rows sent for the running statement, and the chunks and pages.
     pub fn sent(&self) -> (u64, u64) {
         (self.rows, self.chunks)
     }
@@ -145,6 +147,10 @@ impl ServerSession {
             Kind::Query => {
                 self.check_statement(payload)?;
                 let query = Query::decode(payload)?;
+                if query.layout != RowLayout::Chunks && self.version < PAGES_SINCE {
+                    let what = format!("pages, in version {} of the protocol", self.version);
+                    return Err(ProtocolError::new(Refusal::Order, what));
+                }
                 self.begin(query.statement, payload);
                 Ok(ClientEvent::Query(query))
             }
@@ -238,14 +244,35 @@ impl ServerSession {
             let what = format!("a chunk of {} bytes is too large", chunk.chunk_bytes());
             return Err(ProtocolError::new(Refusal::Frame, what));
         };
-        let rows = u64::from(chunk.rows());
+        let rows = chunk.rows();
         let (header, parts): ([u8; HEADER_BYTES], _) = chunk.numbered(self.chunks, self.states);
-        out.extend_from_slice(&Frame { kind: Kind::Chunk, payload_bytes }.encode());
-        out.extend_from_slice(&header);
-        self.chunks += 1;
-        self.rows += rows;
-        self.digest = crc32c(self.digest, &header);
+        self.begin_rows(Frame { kind: Kind::Chunk, payload_bytes }, rows, &header, out);
         Ok(parts)
+    }
+
+    /// Numbers a page, and appends the headers of its frame and of the page. Returns the parts that
+    /// must follow.
+    ///
+    /// # Errors
+    /// If the page is too large for a frame.
+    pub fn page(&mut self, page: PackedPage, out: &mut Vec<u8>) -> Result<[Bytes; 2]> {
+        let Ok(payload_bytes) = u32::try_from(page.packed_bytes()) else {
+            let what = format!("a page of {} bytes is too large", page.packed_bytes());
+            return Err(ProtocolError::new(Refusal::Frame, what));
+        };
+        let objects = page.objects();
+        let (header, parts) = page.numbered(self.chunks);
+        self.begin_rows(Frame { kind: Kind::Page, payload_bytes }, objects, &header, out);
+        Ok(parts)
+    }
+
+    /// Appends the headers of a chunk or a page, and counts it.
+    fn begin_rows(&mut self, frame: Frame, rows: u32, header: &[u8], out: &mut Vec<u8>) {
+        out.extend_from_slice(&frame.encode());
+        out.extend_from_slice(header);
+        self.chunks += 1;
+        self.rows += u64::from(rows);
+        self.digest = crc32c(self.digest, header);
     }
 
     fn state(&mut self, state: StateFrame, out: &mut Vec<u8>) -> Result<()> {

@@ -19,6 +19,7 @@ use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use dray_format::{BufferSlice, BufferSource, Header};
+use dray_page::{PAGE_BYTES, PagePool};
 
 use super::pool::{Block, HUGE_PAGE_BYTES, NoMemory, take};
 
@@ -35,6 +36,8 @@ const SMALL_CHUNK_BYTES: u64 = SMALL_TABLE_BYTES / 2;
 const GAPS_BYTES: usize = 64 << 10;
 /// Bodies start at multiples of this: the chunk's own alignment.
 const ALIGNMENT: usize = 64;
+/// The memory that is taken at a time for pages.
+const PAGE_SLAB_BYTES: usize = 4 << 20;
 
 /// Whether there is a processor for the thread that touches the next block.
 static TOUCHES_AHEAD: LazyLock<bool> =
@@ -43,6 +46,11 @@ static TOUCHES_AHEAD: LazyLock<bool> =
 /// Whether the body is smaller than three quarters of the decoded bytes.
 fn is_encoded(header: &Header) -> bool {
     u64::from(header.body_bytes) < header.decoded_bytes / 4 * 3
+}
+
+/// Memory for pages that come from the network.
+pub(crate) fn page_pool() -> Arc<PagePool> {
+    PagePool::new(PAGE_BYTES, PAGE_SLAB_BYTES)
 }
 
 /// Memory for one body after the other.
@@ -55,6 +63,8 @@ pub(crate) struct Arena {
     decoded_bytes: u64,
     /// The block after the current one. A thread touches its pages meanwhile.
     next: Option<Arc<Block>>,
+    /// Of pages, once one has come.
+    pages: Option<Arc<PagePool>>,
 }
 
 impl Arena {
@@ -67,6 +77,11 @@ impl Arena {
     /// The size of the blocks that bodies share; 0 if each body has its own.
     pub(crate) fn block_bytes(&self) -> usize {
         self.block_bytes
+    }
+
+    /// Memory for pages.
+    pub(crate) fn pages(&mut self) -> &Arc<PagePool> {
+        self.pages.get_or_insert_with(page_pool)
     }
 
     /// Memory for the columns of a chunk. A table copies the plain columns of an encoded chunk, so

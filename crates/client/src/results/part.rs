@@ -4,6 +4,7 @@ use std::borrow::BorrowMut;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
+use dray_wire::RowLayout;
 use dray_wire::partition::{PartSource, RandomId, Receipt};
 
 use super::{Results, look};
@@ -79,7 +80,7 @@ impl Connection {
             Verdict::Continue => error,
             _ => cancelled(),
         })?;
-        let mut results = Results::start(connection, &sql, &options, watch)?;
+        let mut results = Results::start(connection, &sql, &options, RowLayout::Chunks, watch)?;
         let schema = part.schema(options.strings);
         if !schema.contains(&results.schema) {
             return Err(other_columns());

@@ -8,7 +8,9 @@ use arrow::array::{AsArray, Int64Array};
 use arrow::datatypes::Int64Type;
 use dray_format::Limits;
 use dray_wire::partition::PartDescriptor;
-use dray_wire::{CompressionChoice, ErrorKind as WireKind, Estimate, Finished, ServerError};
+use dray_wire::{
+    CompressionChoice, ErrorKind as WireKind, Estimate, Finished, RowLayout, ServerError,
+};
 
 use super::*;
 use crate::partition::PlanOptions;
@@ -73,7 +75,13 @@ impl Source for Script {
         TransferPath::default()
     }
 
-    fn start(&mut self, _: &str, _: &QueryOptions, cancel: CancelCheck<'_>) -> Result<()> {
+    fn start(
+        &mut self,
+        _: &str,
+        _: &QueryOptions,
+        _: RowLayout,
+        cancel: CancelCheck<'_>,
+    ) -> Result<()> {
         let mut seen = self.seen();
         if seen.broken {
             return Err(Error::usage("the connection is broken; connect again"));

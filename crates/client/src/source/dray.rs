@@ -15,7 +15,7 @@ use dray_format::arrow::{batch_from_arrow, schema_from_arrow};
 use dray_format::{Checksum, ChunkKind, Compression, write};
 use dray_postgres::{Wait, is_timeout, parse_seconds, write_all};
 use dray_wire::partition::PartDescriptor;
-use dray_wire::{ClientSession, PASS_PREFIX, PartRequest, Query, Secret, ServerEvent};
+use dray_wire::{ClientSession, PASS_PREFIX, PartRequest, Query, RowLayout, Secret, ServerEvent};
 
 use self::greeting::Greeting;
 use self::transport::Transport;
@@ -218,7 +218,13 @@ impl Source for DraySource {
         TransferPath { kind: PathKind::Server, reason: self.transport.name().to_owned() }
     }
 
-    fn start(&mut self, sql: &str, options: &QueryOptions, cancel: CancelCheck<'_>) -> Result<()> {
+    fn start(
+        &mut self,
+        sql: &str,
+        options: &QueryOptions,
+        layout: RowLayout,
+        cancel: CancelCheck<'_>,
+    ) -> Result<()> {
         // First, so that no other statement gets it.
         let ticket = self.ticket.take();
         if self.broken {
@@ -234,6 +240,7 @@ impl Source for DraySource {
             compression: options.compression,
             checksums: options.checksums,
             plan_only: options.plan_only,
+            layout,
         };
         let mut out = Vec::new();
         let appended = match ticket {

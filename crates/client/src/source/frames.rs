@@ -8,9 +8,10 @@ use arrow::array::RecordBatch;
 use bytes::Bytes;
 use dray_format::arrow::{Decoder, StringLayout};
 use dray_format::{HEADER_BYTES, Header, Profile, Schema, Tables};
+use dray_page::{HEADER_BYTES as PAGE_HEADER_BYTES, VerifiedPage};
 use dray_wire::{ClientSession, FRAME_HEADER_BYTES, Kind, ServerEvent};
 
-use super::{Event, ReceiveContext, ReceivedBatch, Start, out_of_turn};
+use super::{Event, ReceiveContext, ReceivedBatch, ReceivedPage, Start, out_of_turn};
 use crate::error::{Error, Result};
 use crate::memory::Arena;
 
@@ -19,6 +20,8 @@ use crate::memory::Arena;
 pub(crate) enum Frame {
     Message(ServerEvent),
     Chunk(Chunk),
+    /// A page, of which nothing but its header was checked, and the bytes of it that travelled.
+    Page(Bytes, u64),
 }
 
 /// A chunk as it was received: its sizes are within the limits, its bytes are not checked yet.
@@ -49,7 +52,7 @@ impl Chunk {
     }
 }
 
-/// Reads a frame. A chunk's body goes straight into its memory.
+/// Reads a frame. A chunk's body and a page go straight into their memory.
 ///
 /// # Errors
 /// Whatever `read_exact` fails with, and Protocol if the frame is not allowed here.
@@ -61,6 +64,13 @@ pub(crate) fn read_frame(
     let mut raw = [0; FRAME_HEADER_BYTES];
     read_exact(&mut raw)?;
     let frame = session.frame(&raw)?;
+    if frame.kind == Kind::Page {
+        let mut raw = [0; PAGE_HEADER_BYTES];
+        read_exact(&mut raw)?;
+        let header = session.page(frame, &raw)?;
+        let page = memory.pages().receive(&header, read_exact)?;
+        return Ok(Frame::Page(page, header.packed_bytes()));
+    }
     if frame.kind != Kind::Chunk {
         // The session has bounded the payload.
         let mut payload = vec![0; frame.payload_bytes as usize];
@@ -117,6 +127,18 @@ impl FrameEvents {
                     arrived,
                     receive,
                     parse: Duration::ZERO,
+                    decode: arrived.elapsed(),
+                })
+            }
+            Frame::Page(page, wire_bytes) => {
+                let layout = context.layout.ok_or_else(out_of_turn)?;
+                let arrived = Instant::now();
+                let page = VerifiedPage::verify(layout, page)?;
+                Event::Page(ReceivedPage {
+                    page,
+                    wire_bytes: std::mem::take(&mut self.state_bytes) + wire_bytes,
+                    arrived,
+                    receive,
                     decode: arrived.elapsed(),
                 })
             }
@@ -219,7 +241,8 @@ mod tests {
         let mut events = FrameEvents::new(StringLayout::default());
         let mut decoders = DecoderCache::default();
         let (mut memory, mut profile) = (Arena::default(), Profile::default());
-        let mut context = ReceiveContext { memory: &mut memory, profile: &mut profile };
+        let mut context =
+            ReceiveContext { memory: &mut memory, profile: &mut profile, layout: None };
         let mut event = |frame| events.event(frame, Duration::ZERO, &mut decoders, &mut context);
         frames.into_iter().filter_map(|frame| event(frame).transpose()).collect()
     }

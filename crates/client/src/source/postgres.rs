@@ -32,6 +32,7 @@ mod write;
 use std::time::Instant;
 
 use dray_postgres::CancelCheck as SocketCheck;
+use dray_wire::RowLayout;
 use dray_wire::partition::PartDescriptor;
 
 use self::connection::Connection;
@@ -361,7 +362,13 @@ impl Source for PostgresSource {
         self.path.as_ref().map(Path::describe).unwrap_or_default()
     }
 
-    fn start(&mut self, sql: &str, options: &QueryOptions, cancel: CancelCheck<'_>) -> Result<()> {
+    fn start(
+        &mut self,
+        sql: &str,
+        options: &QueryOptions,
+        _: RowLayout,
+        cancel: CancelCheck<'_>,
+    ) -> Result<()> {
         self.scan = Scan::None;
         // The server would accept more values than there are parameters.
         let given = options.parameters.as_ref().map_or(0, |row| row.num_columns());

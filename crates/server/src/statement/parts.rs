@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use dray_format::Limits;
 use dray_wire::{
-    Checksums, CompressionChoice, PartRequest, PlanRequest, Planned, PlannedPart, Query,
+    Checksums, CompressionChoice, PartRequest, PlanRequest, Planned, PlannedPart, Query, RowLayout,
     ServerError,
 };
 use tracing::info;
@@ -71,6 +71,7 @@ async fn plan_to_end(connection: &mut Connection, request: PlanRequest) -> Resul
         compression: CompressionChoice::Auto,
         checksums: Checksums::Auto,
         plan_only: true,
+        layout: RowLayout::Chunks,
     });
     let duration = Duration::from_millis(lease_ms);
     check_lease(duration)?;

@@ -6,7 +6,8 @@ use std::task::Poll;
 
 use dray_chooser::Chooser;
 use dray_format::{Batch, DictionaryBudget, ErrorKind as FormatErrorKind};
-use dray_transfer::{Chunker, Failure, Sender, Settings, Times, produce};
+use dray_page::ErrorKind as PageErrorKind;
+use dray_transfer::{Chunker, EncodeError, Failure, Pages, Sender, Settings, Times, produce};
 use dray_wire::{ErrorKind, ServerError};
 use futures::{FutureExt, StreamExt};
 use tokio::runtime::Handle;
@@ -21,6 +22,7 @@ pub(super) type Producers = JoinSet<Result<(), ServerError>>;
 pub(super) struct Output {
     pub(super) settings: Settings,
     pub(super) chooser: Option<Arc<Chooser>>,
+    pub(super) pages: Option<Pages>,
     pub(super) queue: Sender,
     pub(super) times: Arc<Times>,
 }
@@ -32,7 +34,7 @@ pub(super) async fn start_producers(
     plan: &Plan,
     output: Output,
 ) -> Result<Producers, ServerError> {
-    let Output { settings, chooser, queue, times } = output;
+    let Output { settings, chooser, pages, queue, times } = output;
     let mut producers = Producers::new();
     let streams = plan.execute()?;
     let runs_inline = streams.len() == 1 && plan.is_small();
@@ -44,6 +46,9 @@ pub(super) async fn start_producers(
             .with_dictionaries(dictionary_budget.clone());
         if let Some(chooser) = &chooser {
             chunker = chunker.with_chooser(chooser.clone());
+        }
+        if let Some(pages) = &pages {
+            chunker = chunker.with_pages(pages.clone());
         }
         let (queue, times) = (queue.clone(), times.clone());
         let batches = stream.flat_map(|batch| futures::stream::iter(to_batches(batch)));
@@ -67,7 +72,15 @@ pub(super) async fn start_producers(
 fn error_of(failure: Failure<SourceError>) -> Result<(), ServerError> {
     match failure {
         Failure::Source(SourceError::Engine(cause)) => Err(engine::execution_error(*cause)),
-        Failure::Source(SourceError::Columns(cause)) | Failure::Chunk(cause) => {
+        Failure::Encode(EncodeError::Page(cause)) => {
+            let (kind, sqlstate) = match cause.kind() {
+                PageErrorKind::Limit => (ErrorKind::Limit, "54000"),
+                _ => (ErrorKind::Execution, "XX000"),
+            };
+            Err(engine::error(kind, sqlstate, cause.to_string(), ""))
+        }
+        Failure::Source(SourceError::Columns(cause))
+        | Failure::Encode(EncodeError::Chunk(cause)) => {
             let (kind, sqlstate) = match cause.kind() {
                 FormatErrorKind::Limit => (ErrorKind::Limit, "54000"),
                 _ => (ErrorKind::Execution, "XX000"),

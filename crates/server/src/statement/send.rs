@@ -5,8 +5,12 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use dray_chooser::{Chooser, Delivery};
-use dray_transfer::Receiver;
-use dray_wire::{Encoded, ErrorKind, PriceSet, Report};
+use dray_format::Chunk;
+use dray_page::{HEADER_BYTES, PackedPage};
+use dray_transfer::{Payload, Receiver};
+use dray_wire::{
+    Encoded, ErrorKind, FRAME_HEADER_BYTES, PriceSet, ProtocolError, Report, ServerError,
+};
 
 use super::produce::Producers;
 use super::stop::{Stop, check_event, check_producer};
@@ -64,7 +68,10 @@ impl<'a> ChunkWriter<'a> {
                         if let Some(chooser) = &self.chooser {
                             chooser.starved(waiting.elapsed());
                         }
-                        self.send(queued.chunk.clone()).await?;
+                        match queued.payload.clone() {
+                            Payload::Chunk(chunk) => self.send(chunk).await?,
+                            Payload::Pages(pages) => self.send_pages(pages).await?,
+                        }
                         waiting = Instant::now();
                     }
                     None => break,
@@ -89,19 +96,34 @@ impl<'a> ChunkWriter<'a> {
     }
 
     /// Frames a chunk, and writes it unless it is small.
-    async fn send(&mut self, chunk: dray_format::Chunk) -> Result<(), Stop> {
+    async fn send(&mut self, chunk: Chunk) -> Result<(), Stop> {
         let (chunk_bytes, state_bytes) = (chunk.chunk_bytes(), chunk.state_bytes());
         debug_assert_eq!(chunk.columns().len(), self.encoded.len());
         for (sum, written) in self.encoded.iter_mut().zip(chunk.columns()) {
             sum.decoded_bytes += written.decoded_bytes;
             sum.encode_ns += written.encode_ns;
         }
-        let parts =
-            self.connection.session.chunk(chunk, &mut self.out).map_err(|cause| {
-                engine::error(ErrorKind::Internal, "XX000", cause.to_string(), "")
-            })?;
+        let parts = self.connection.session.chunk(chunk, &mut self.out).map_err(unframed)?;
         self.connection.shared.metrics.chunk_sent(chunk_bytes + state_bytes);
         if chunk_bytes <= SMALL_CHUNK_BYTES as u64 && self.out.len() <= SMALL_CHUNK_BYTES {
+            parts.iter().for_each(|part| self.out.extend_from_slice(part));
+            return Ok(());
+        }
+        self.write(parts).await
+    }
+
+    /// Frames pages, and writes them unless they are small.
+    async fn send_pages(&mut self, pages: Vec<PackedPage>) -> Result<(), Stop> {
+        let mut parts = Vec::with_capacity(3 * pages.len());
+        for page in pages {
+            self.connection.shared.metrics.chunk_sent(page.packed_bytes());
+            let mut headers = Vec::with_capacity(FRAME_HEADER_BYTES + HEADER_BYTES);
+            let rest = self.connection.session.page(page, &mut headers).map_err(unframed)?;
+            parts.push(headers.into());
+            parts.extend(rest);
+        }
+        let bytes = parts.iter().map(Bytes::len).sum::<usize>();
+        if bytes <= SMALL_CHUNK_BYTES && self.out.len() <= SMALL_CHUNK_BYTES {
             parts.iter().for_each(|part| self.out.extend_from_slice(part));
             return Ok(());
         }
@@ -198,4 +220,8 @@ impl<'a> ChunkWriter<'a> {
     pub(super) fn finish(self) -> (Vec<u8>, u64) {
         (self.out, self.socket_ns)
     }
+}
+
+fn unframed(cause: ProtocolError) -> ServerError {
+    engine::error(ErrorKind::Internal, "XX000", cause.to_string(), "")
 }

@@ -1,12 +1,16 @@
 //! How a statement's chunks are made: their limits, compression and checksums.
 
-use dray_format::{Compression, Limits};
-use dray_transfer::Settings;
-use dray_wire::{Checksums, CompressionChoice, Query};
+use std::sync::Arc;
+
+use dray_chooser::{Chooser, thread_cpu_time};
+use dray_format::{Compression, Limits, Schema};
+use dray_page::Layout;
+use dray_transfer::{Pages, Settings};
+use dray_wire::{Checksums, CompressionChoice, ErrorKind, Query, RowLayout, ServerError};
 
 use crate::admission::Admission;
+use crate::engine;
 use crate::socket::PeerLocality;
-use dray_chooser::thread_cpu_time;
 
 /// Rows of a chunk, unless the client asks for another number.
 const CHUNK_ROWS: usize = 65_536;
@@ -57,6 +61,34 @@ pub(super) fn resolve_compression(
     match choice {
         CompressionChoice::Auto if locality.is_same_host() => CompressionChoice::None,
         other => other,
+    }
+}
+
+/// When rows become pages (protocol.md section 13). Where the client takes either and bytes cost
+/// nothing, all do; where it wants compressed columns, none.
+///
+/// # Errors
+/// Query, if the client takes pages alone and the schema has none.
+pub(super) fn pages(
+    schema: &Schema,
+    row_layout: RowLayout,
+    compression: CompressionChoice,
+    chooser: Option<&Arc<Chooser>>,
+) -> Result<Option<Pages>, ServerError> {
+    let layout = || Layout::new(schema.clone());
+    match (row_layout, compression, chooser) {
+        (RowLayout::Chunks, ..) => Ok(None),
+        (RowLayout::Pages, ..) => match layout() {
+            Ok(layout) => Ok(Some(Pages::Always(layout))),
+            Err(cause) => {
+                Err(engine::error(ErrorKind::Query, "0A000", cause.to_string(), "ask for chunks"))
+            }
+        },
+        (RowLayout::Either, _, Some(chooser)) => {
+            Ok(layout().ok().map(|layout| Pages::Cheaper(layout, chooser.clone())))
+        }
+        (RowLayout::Either, CompressionChoice::None, None) => Ok(layout().ok().map(Pages::Always)),
+        (RowLayout::Either, _, None) => Ok(None),
     }
 }
 

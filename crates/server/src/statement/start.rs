@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use dray_chooser::{Chooser, Line};
 use dray_transfer::{Receiver, Settings, Times, queue};
-use dray_wire::{CompressionChoice, Query, ServerError};
+use dray_wire::{CompressionChoice, Query, RowLayout, ServerError};
 use tokio::runtime::Handle;
 
 use super::produce::{Output, Producers, start_producers};
-use super::settings::{chunks_in_progress, resolve_compression, settings};
+use super::settings::{chunks_in_progress, pages, resolve_compression, settings};
 use crate::admission::{Admission, MemoryGrant, MemoryNeed};
 use crate::connection::ns_since;
 use crate::engine::{self, Engine, Plan, Portion};
@@ -97,7 +97,10 @@ impl Starter<'_> {
         let compression = resolve_compression(query.compression, network.locality);
         let execution = match query.plan_only {
             true => None,
-            false => Some(self.execute(&plan, network, settings, compression).await?),
+            false => {
+                let row_layout = query.layout;
+                Some(self.execute(&plan, network, settings, compression, row_layout).await?)
+            }
         };
         let checksums = settings.checksum;
         Ok(StartedStatement { plan, plan_ns, compression, checksums, execution })
@@ -109,6 +112,7 @@ impl Starter<'_> {
         network: PeerNetwork,
         settings: Settings,
         compression: CompressionChoice,
+        row_layout: RowLayout,
     ) -> Result<Execution, ServerError> {
         let PeerNetwork { round_trip, line, .. } = network;
         let line = line.unwrap_or_else(|| Line::guessed(round_trip));
@@ -144,8 +148,13 @@ impl Starter<'_> {
         };
         let (sender, chunks) = queue(bytes_max, chunks_min, plan.threads() + 1);
         let times = Arc::new(Times::default());
-        let output =
-            Output { settings, chooser: chooser.clone(), queue: sender, times: times.clone() };
+        let output = Output {
+            settings,
+            pages: pages(&plan.schema, row_layout, compression, chooser.as_ref())?,
+            chooser: chooser.clone(),
+            queue: sender,
+            times: times.clone(),
+        };
         let producers = start_producers(self.workers, plan, output).await?;
         Ok(Execution { producers, chunks, chooser, times, memory })
     }

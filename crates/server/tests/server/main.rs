@@ -10,6 +10,7 @@ mod common;
 mod hostile_files;
 mod local_socket;
 mod messages;
+mod objects;
 mod plans;
 mod sessions;
 mod sort;

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use dray_format::{Cursor, ErrorKind as FormatErrorKind, Limits, Schema, put_bytes, read};
 
-use super::{Message, boolean, invalid};
+use super::{Message, invalid};
 use crate::frame::{HANDSHAKE_BYTES_MAX, Kind, MESSAGE_BYTES_MAX};
 use crate::{ProtocolError, Refusal, Result, Secret, VERSION, VERSION_MIN};
 
@@ -146,6 +146,51 @@ pub enum Checksums {
     Off = 2,
 }
 
+/// How the rows of a result travel (protocol.md section 13).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RowLayout {
+    /// Column by column, in chunks.
+    #[default]
+    Chunks = 0,
+    /// Object by object, in pages.
+    Pages = 1,
+    /// Either, as the server chooses.
+    Either = 2,
+}
+
+impl RowLayout {
+    pub(crate) fn allows_chunks(self) -> bool {
+        self != Self::Pages
+    }
+
+    pub(crate) fn allows_pages(self) -> bool {
+        self != Self::Chunks
+    }
+}
+
+impl std::fmt::Display for RowLayout {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Chunks => "columns",
+            Self::Pages => "pages",
+            Self::Either => "auto",
+        })
+    }
+}
+
+impl std::str::FromStr for RowLayout {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "columns" => Ok(Self::Chunks),
+            "pages" => Ok(Self::Pages),
+            "auto" => Ok(Self::Either),
+            _ => Err(format!("layout {text:?}, expected auto, pages or columns")),
+        }
+    }
+}
+
 /// A statement to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
@@ -166,6 +211,8 @@ pub struct Query {
     pub checksums: Checksums,
     /// Whether to plan the statement without running it.
     pub plan_only: bool,
+    /// How the rows travel.
+    pub layout: RowLayout,
 }
 
 impl Query {
@@ -233,12 +280,13 @@ impl Message for Query {
         }
         out.extend_from_slice(&self.chunk_rows.to_le_bytes());
         out.extend_from_slice(&self.compression.codes());
-        out.extend_from_slice(&[self.checksums as u8, u8::from(self.plan_only)]);
+        let flags = u8::from(self.plan_only) | (self.layout as u8) << 1;
+        out.extend_from_slice(&[self.checksums as u8, flags]);
         Ok(())
     }
 
     fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
-        let query = Self {
+        let mut query = Self {
             statement: cursor.u32("statement")?,
             sql: cursor.string("sql")?.to_owned(),
             parameters: cursor.bytes("parameters")?.to_owned(),
@@ -258,7 +306,16 @@ impl Message for Query {
                 2 => Checksums::Off,
                 other => return Err(invalid(format!("checksums {other}, expected 0 to 2"))),
             },
-            plan_only: boolean(cursor, "flags")?,
+            plan_only: false,
+            layout: RowLayout::Chunks,
+        };
+        let flags = cursor.u8("flags")?;
+        query.plan_only = flags & 1 == 1;
+        query.layout = match flags >> 1 {
+            0 => RowLayout::Chunks,
+            1 => RowLayout::Pages,
+            2 => RowLayout::Either,
+            _ => return Err(invalid(format!("flags {flags}, expected 0 to 5"))),
         };
         check_limits(&query.limits)?;
         Ok(query)

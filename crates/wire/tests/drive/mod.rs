@@ -7,11 +7,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use dray_format::{Batch, HEADER_BYTES, Limits, Schema, decode};
+use dray_page::{ColumnsBuilder, Layout, PAGE_BYTES, PagePool, VerifiedPage};
 use dray_wire::{
     Checksums, ClientEvent, ClientSession, CompressionChoice, Estimate, FRAME_HEADER_BYTES,
     Finished, Instance, Kind, PASS_PREFIX, PartRequest, PlanRequest, Planned, PlannedPart,
-    ProtocolError, Query, ServerEvent, ServerSession, Started,
+    ProtocolError, Query, RowLayout, ServerEvent, ServerSession, Started,
 };
+
+/// The most bytes of columns that are made of a page.
+const DECODED_BYTES_MAX: u64 = 1 << 24;
 
 /// Why bytes were refused.
 #[derive(Debug)]
@@ -23,6 +27,12 @@ pub struct Refused {
 
 impl From<ProtocolError> for Refused {
     fn from(error: ProtocolError) -> Self {
+        Self { name: error.name(), why: error.to_string() }
+    }
+}
+
+impl From<dray_page::Error> for Refused {
+    fn from(error: dray_page::Error) -> Self {
         Self { name: error.name(), why: error.to_string() }
     }
 }
@@ -81,6 +91,7 @@ pub fn query(sql: &str) -> Query {
         compression: CompressionChoice::Auto,
         checksums: Checksums::Auto,
         plan_only: false,
+        layout: RowLayout::Chunks,
     }
 }
 
@@ -190,6 +201,25 @@ pub fn heard(
             let (body, tables) = (Bytes::copy_from_slice(body), session.tables());
             batches.push(decode(&header, &schema, descriptors, &body, &tables, None, None)?);
             names.push("chunk");
+            continue;
+        }
+        if frame.kind == Kind::Page {
+            let (raw, mut rest) = payload.split_first_chunk().unwrap();
+            let header = session.page(frame, raw)?;
+            assert!(header.packed_bytes() <= limits.row_bytes_max);
+            let pool = PagePool::new(PAGE_BYTES, PAGE_BYTES);
+            let page = pool.receive(&header, |to| {
+                let part;
+                (part, rest) = rest.split_at(to.len());
+                to.copy_from_slice(part);
+                Ok::<_, dray_page::Error>(())
+            })?;
+            let layout = Layout::new((*schema).clone())?;
+            let page = VerifiedPage::verify(&layout, page)?;
+            let mut columns = ColumnsBuilder::new(layout, DECODED_BYTES_MAX);
+            columns.append(page.objects())?;
+            batches.push(columns.finish());
+            names.push("page");
             continue;
         }
         names.push(match session.message(frame, payload)? {

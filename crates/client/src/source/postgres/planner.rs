@@ -333,7 +333,8 @@ impl Planning<'_> {
     ) -> Result<arrow::datatypes::SchemaRef> {
         let mut decoders = DecoderCache::default();
         let (mut memory, mut profile) = Default::default();
-        let mut context = ReceiveContext { memory: &mut memory, profile: &mut profile };
+        let mut context =
+            ReceiveContext { memory: &mut memory, profile: &mut profile, layout: None };
         let mut described = SerialScan::plan(planner, self.sql, self.query, &mut decoders, check)?;
         match described.next(planner, &mut decoders, &mut context, check)? {
             Event::Started(start) => Ok(start.schema),

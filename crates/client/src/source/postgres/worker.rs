@@ -11,7 +11,7 @@ use dray_postgres::TableScan;
 use dray_wire::Finished;
 
 use super::super::frames::DecoderCache;
-use super::super::{Event, ReceiveContext, ReceivedBatch, Start};
+use super::super::{Event, ReceiveContext, ReceivedBatch, Start, out_of_turn};
 use super::connection::{Connection, Endpoint};
 use super::policy::decide_extension;
 use super::serial::SerialScan;
@@ -245,7 +245,8 @@ impl Worker<'_> {
         let mut to_skip = *delivered;
         loop {
             memory.set_block_bytes(shared.block_bytes.load(Ordering::Relaxed));
-            let mut context = ReceiveContext { memory: &mut memory, profile: &mut profile };
+            let mut context =
+                ReceiveContext { memory: &mut memory, profile: &mut profile, layout: None };
             let event = connection.run(&mut cancel, |connection, check| {
                 scan.next(connection, decoders, &mut context, check)
             })?;
@@ -270,6 +271,7 @@ impl Worker<'_> {
                     return sender.send(event).map_err(unread);
                 }
                 Event::Started(_) | Event::Progress { .. } | Event::Report(_) => continue,
+                Event::Page(_) => return Err(out_of_turn()),
             };
             sender.send(event).map_err(unread)?;
         }

@@ -1,0 +1,119 @@
+//! A statement's result as objects: pages as they come, or built of batches.
+
+use std::borrow::BorrowMut;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use dray_format::Checksum;
+use dray_format::arrow::batch_from_arrow;
+use dray_page::{Layout, PageBuilder, VerifiedPage};
+
+use crate::connection::Connection;
+use crate::error::Result;
+use crate::memory::page_pool;
+use crate::options::QueryOptions;
+use crate::results::{Received, Results};
+use crate::stats::{Progress, Stats};
+use crate::watch::Watch;
+
+impl Connection {
+    /// Runs a statement whose rows are read as whole objects. A Dray server sends pages or chunks,
+    /// whichever costs less on this line ([`QueryOptions::objects`]); of chunks, and of what
+    /// PostgreSQL sends, pages are built here.
+    ///
+    /// # Errors
+    /// Those of [`Connection::query`], and when the columns' types have no pages.
+    pub fn objects(&mut self, sql: &str, options: &QueryOptions) -> Result<Objects<&mut Self>> {
+        Self::objects_with(self, sql, options, None)
+    }
+
+    /// Like [`Connection::objects`], for a watched result, or one that owns the connection or
+    /// shares it in its own way.
+    ///
+    /// # Errors
+    /// Those of [`Connection::objects`], and Cancelled if the watch says so.
+    pub fn objects_with<C: BorrowMut<Self>>(
+        connection: C,
+        sql: &str,
+        options: &QueryOptions,
+        watch: Option<Watch>,
+    ) -> Result<Objects<C>> {
+        let (results, layout) = Results::start_objects(connection, sql, options, watch)?;
+        let builder = PageBuilder::with_pool(layout, &page_pool(), Checksum::None)?;
+        Ok(Objects { results, builder, built: VecDeque::new() })
+    }
+}
+
+/// The result of a statement as pages of objects, in the order in which its rows come. `C` is as in
+/// [`Results`].
+#[derive(Debug)]
+pub struct Objects<C: BorrowMut<Connection>> {
+    results: Results<C>,
+    builder: PageBuilder,
+    /// Pages of the last batch.
+    built: VecDeque<VerifiedPage>,
+}
+
+impl<C: BorrowMut<Connection>> Objects<C> {
+    /// The objects' layout.
+    pub fn layout(&self) -> &Arc<Layout> {
+        self.builder.layout()
+    }
+
+    /// The objects' fields.
+    pub fn schema(&self) -> SchemaRef {
+        self.results.schema()
+    }
+
+    /// How far the statement is.
+    pub fn progress(&self) -> Progress {
+        self.results.progress()
+    }
+
+    /// Where time and bytes went so far; complete after the last page.
+    pub fn stats(&self) -> &Stats {
+        self.results.stats()
+    }
+
+    /// Whether everything has arrived and was handed out, so that the connection is free.
+    pub fn is_complete(&self) -> bool {
+        self.built.is_empty() && self.results.is_complete()
+    }
+
+    /// The next page; None at the end. It does not wait for more rows than have arrived.
+    ///
+    /// # Errors
+    /// Those of [`Results::next_batch`].
+    pub fn next_page(&mut self) -> Result<Option<VerifiedPage>> {
+        while self.built.is_empty() {
+            match self.results.next_received()? {
+                None => return Ok(None),
+                Some(Received::Page(page)) => return Ok(Some(page)),
+                Some(Received::Batch(batch)) => {
+                    let builder = &mut self.builder;
+                    let built = self.results.decoding(|| {
+                        builder.append(&batch_from_arrow(&batch)?)?;
+                        Ok(builder.finish())
+                    });
+                    self.built.extend(built?);
+                }
+            }
+        }
+        Ok(self.built.pop_front())
+    }
+
+    /// Stops the statement if it still runs. The connection is usable afterwards.
+    pub fn cancel(&mut self) {
+        self.built.clear();
+        self.results.cancel();
+    }
+}
+
+impl<C: BorrowMut<Connection>> Iterator for Objects<C> {
+    type Item = Result<VerifiedPage>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_page().transpose()
+    }
+}
