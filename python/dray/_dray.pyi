@@ -44,7 +44,6 @@ class Connection:
         ordered: bool,
         progress: Callable[[Progress], object] | None,
     ) -> Result: ...
-
     def objects(
         self,
         sql: str,
