@@ -45,8 +45,6 @@ const PROBE_DIVISOR: usize = 2;
 const RECENT: Duration = Duration::from_secs(1);
 /// The most settings of λ in [`Chooser::history`].
 const HISTORY_MAX: usize = 128;
-/// Pages take turns with chunks when they cost less than this share of what the others cost.
-const CHANGE_BELOW: f64 = 0.9;
 
 /// Adapts the chunks of one stream to its network, processors and reader. Threads share it.
 #[derive(Debug)]
@@ -328,12 +326,7 @@ impl State {
             columns_ns += row_ns;
             bytes += row_bytes;
         }
-        let columns_ns = columns_ns + reader_share * pages.build_ns * bytes;
-        let pages_ns = pages.total_ns(price_ns, reader_share) * bytes;
-        match in_pages {
-            true => pages_ns * CHANGE_BELOW < columns_ns,
-            false => pages_ns < columns_ns * CHANGE_BELOW,
-        }
+        pages.pay(columns_ns / bytes.max(1.0), price_ns, reader_share, *in_pages)
     }
 
     fn probes(&self) -> Vec<Probe> {
