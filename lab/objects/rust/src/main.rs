@@ -5,6 +5,8 @@ mod archive;
 mod checksum;
 mod dray;
 mod files;
+#[cfg(test)]
+mod generated;
 mod implementation;
 mod model;
 mod options;

@@ -225,6 +225,11 @@ object!(Customer ArchivedCustomer CustomerFields, {
     mkt_segment: str, comment: str
 }, structs {}, lists { orders: Order OrderFields });
 
+object!(Entry ArchivedEntry EntryFields, { position: i32, value: f64 }, structs {}, lists {});
+
+object!(SparseVector ArchivedSparseVector SparseVectorFields, {
+}, structs {}, lists { entries: Entry EntryFields });
+
 /// What experiments do with one of the language's own objects.
 pub trait Study: Sized + Default + Clone + PartialEq + Send + Sync + 'static {
     /// The places of the fields in pages.
