@@ -7,11 +7,10 @@ use std::fs;
 use std::path::Path;
 
 use dray_accessors::{Language, Model};
-use dray_format::{Field, Type};
+use dray_format::{Field, Schema, Type};
 use dray_pagefile::{PageFile, PageFileOptions, PageFileWriter};
 
-use crate::model::{Customer, LineItem, Part, SparseVector};
-use crate::record::schema;
+use crate::dray::fields::{Customer, Fields, LineItem, Part, SparseVector};
 
 /// A name as README.md has it.
 fn renamed(name: &str) -> String {
@@ -43,7 +42,7 @@ fn renamed_fields(fields: Vec<Field>) -> Vec<Field> {
 
 fn check(language: Language, namespace: &str, folder: &str, name: &str, fields: Vec<Field>) {
     let mut file = Vec::new();
-    let (schema, options) = (schema(renamed_fields(fields)), PageFileOptions::default());
+    let (schema, options) = (Schema { fields: renamed_fields(fields) }, PageFileOptions::default());
     PageFileWriter::new(&mut file, schema, &options).unwrap().finish().unwrap();
     let model = Model::of_file(&PageFile::from_bytes(file.into()).unwrap(), name);
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(folder);
@@ -61,10 +60,10 @@ fn check(language: Language, namespace: &str, folder: &str, name: &str, fields: 
 #[test]
 fn accessors_are_what_the_generator_writes() {
     for (name, fields) in [
-        ("Part", Part::fields()),
-        ("LineItem", LineItem::fields()),
-        ("Customer", Customer::fields()),
-        ("SparseVector", SparseVector::fields()),
+        ("Part", Part::schema()),
+        ("LineItem", LineItem::schema()),
+        ("Customer", Customer::schema()),
+        ("SparseVector", SparseVector::schema()),
     ] {
         let lower = name.to_lowercase();
         check(Language::Cpp, &format!("pages::{lower}"), "cpp", name, fields.clone());
