@@ -1,8 +1,8 @@
-//! The harness of Rust: Dray's pages and rkyv. ../README.md has the
-//! options.
+//! The harness of Rust: Dray's pages, rkyv and Arrow. ../README.md has the options.
 
 mod aggregate;
 mod archive;
+mod arrow;
 mod checksum;
 mod dray;
 mod files;
@@ -21,6 +21,7 @@ use std::process::ExitCode;
 
 use crate::aggregate::Vectors;
 use crate::archive::Archived;
+use crate::arrow::Columnar;
 use crate::dray::{Dray, Paged};
 use crate::implementation::Implementation;
 use crate::model::{Customer, LineItem, Part, Study};
@@ -42,7 +43,15 @@ struct Listed {
     note: &'static str,
 }
 
-const IMPLEMENTATIONS: [Listed; 2] = [
+const IMPLEMENTATIONS: [Listed; 3] = [
+    Listed {
+        name: "arrow",
+        version: "59",
+        validates: "always",
+        trusts: "[]",
+        note: "lists of structs; a page is a batch in the format for streams, which is checked in \
+               full and not copied",
+    },
     Listed {
         name: "dray-pages",
         version: "0.1.0",
@@ -103,6 +112,7 @@ fn run(options: &Options) -> Result<(), Failure> {
             "dray-pages" => {
                 vectors(&Dray::<dray::fields::SparseVector>::new()?, options, &mut json)
             }
+            "arrow" => vectors(&arrow::Arrow, options, &mut json),
             "rkyv" => vectors(&archive::Rkyv, options, &mut json),
             other => Err(unknown(other)),
         }?,
@@ -117,9 +127,13 @@ fn unknown(implementation: &str) -> Failure {
     format!("there is no implementation {implementation}: see --list").into()
 }
 
-fn with_object<T: Archived + Paged>(options: &Options, json: &mut Json) -> Result<(), Failure> {
+fn with_object<T: Archived + Columnar + Paged>(
+    options: &Options,
+    json: &mut Json,
+) -> Result<(), Failure> {
     match options.text("implementation")? {
         "dray-pages" => experiment::<T, _>(&Dray::<T::Fields>::new()?, options, json),
+        "arrow" => experiment::<T, _>(&arrow::Arrow, options, json),
         "rkyv" => experiment::<T, _>(&archive::Rkyv, options, json),
         other => Err(unknown(other)),
     }
