@@ -27,7 +27,7 @@ impl Answer {
     }
 
     /// Objects `first` to before `end` of what is in memory. Whole pages are sent as they are.
-    fn from_memory<T: Study, I: Implementation<T>>(
+    fn send_loaded<T: Study, I: Implementation<T>>(
         &mut self,
         implementation: &I,
         (data, opened): (&InMemory, &[I::Opened]),
@@ -58,7 +58,7 @@ impl Answer {
     }
 
     /// The pages of these objects as they are. Returns the seconds of reading.
-    fn from_disk(&mut self, file: &File, objects: &[Entry]) -> Result<f64, Failure> {
+    fn send_stored(&mut self, file: &File, objects: &[Entry]) -> Result<f64, Failure> {
         let mut io_s = 0.0;
         for of_page in objects.chunk_by(|a, b| a.offset == b.offset) {
             let start = Instant::now();
@@ -103,9 +103,9 @@ pub fn serve<T: Study, I: Implementation<T>>(
         let end = first.checked_add(count).filter(|end| *end <= index.len());
         let end = end.ok_or("a request is for objects that are not there")?;
         if from_ram {
-            answer.from_memory(implementation, (&data, &opened), first, end)?;
+            answer.send_loaded(implementation, (&data, &opened), first, end)?;
         } else {
-            io_s += answer.from_disk(&file, &index[first..end])?;
+            io_s += answer.send_stored(&file, &index[first..end])?;
         }
         answer.socket.write_all(&[0; 4])?;
     }
