@@ -59,6 +59,8 @@ class Study:
     implementations: list[Implementation]
     inputs: Path
     stored: Path
+    #: The program of Dray.
+    dray: Path
     drop_all: bool = False
 
     def folder(self, implementation: Implementation, purpose: str = "plain") -> Path:

@@ -14,7 +14,8 @@ from pathlib import Path
 from lab import RESULTS
 from lab.common.style import BUSY_LOAD, STYLE
 from lab.common.svg import Line, lines
-from lab.objects.claims import THESIS, median, ours, select, title, verdict
+from lab.objects.claims import THESIS, compared, median, select, title, verdict
+from lab.objects.reasons import reason, shown
 from lab.sort.bars import Bar, bars
 
 OUTPUT = RESULTS / "objects"
@@ -100,22 +101,23 @@ that its text or table states are quoted.</p>
 
 
 def claims_table(found: dict, part: str) -> str:
-    """What the thesis found, and what holds in this run."""
+    """What the thesis found, what holds in this run, and why."""
     rows = []
     for claim in THESIS["claims"]:
         if claim["part"] == part:
-            here = ours(found, claim["id"])
-            figure = "" if here is None else f"{here:.2g}" if here < 10 else f"{here:.0f}"
+            pair = compared(found, claim["id"])
+            here = pair.ratio if pair else None
+            figure = "" if here is None else shown(here)
             rows.append(
                 f"<tr><td>{escape(claim['text'])} <small>{claim['source']}</small></td>"
                 f"<td class=paper>{claim['value']}</td><td>{figure}</td>"
-                f"<td>{verdict(claim['value'], here)}</td></tr>"
+                f"<td>{verdict(claim['value'], here)}</td><td>{reason(found, claim)}</td></tr>"
             )
     if not rows:
         return ""
     return (
         "<table class=claim><tr><th>the thesis found</th><th class=paper>its ratio</th>"
-        f"<th>ours</th><th>today</th></tr>{''.join(rows)}</table>"
+        f"<th>ours</th><th>today</th><th>why</th></tr>{''.join(rows)}</table>"
     )
 
 
