@@ -16,6 +16,8 @@ GZIP, BSON, INPLACE, HAND = "Java json-gzip", "Java bson", "C++ inplace", "C++ h
 JAVA_HAND = "Java bytebuffer"
 #: Ratios within this factor of each other are the same.
 FACTOR = 1.5
+#: What is smaller is no difference.
+LEAST = 1.1
 #: Implementations of the thesis, by our names; claims are about these.
 OLD = {row["ours"] for row in THESIS["sizes"]["rows"]}
 
@@ -170,8 +172,8 @@ def verdict(thesis: float, here: float | None) -> str:
     """Whether a ratio is as the thesis says: within a factor, the same way, or not."""
     if here is None:
         return "not measured"
+    if here <= LEAST:
+        return "does not hold"
     if thesis / FACTOR <= here <= thesis * FACTOR:
         return "holds"
-    if here > thesis:
-        return "holds, and more so"
-    return "holds, but less so" if here > 1.1 else "does not hold"
+    return "holds, and more so" if here > thesis else "holds, but less so"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from lab.link.direction import rate_bits
-from lab.objects.claims import BSON, FACTOR, GZIP, HAND, INPLACE, Pair, compared, median
-from lab.objects.claims import object_bytes, size, title, wall
+from lab.objects.claims import BSON, FACTOR, GZIP, HAND, INPLACE, LEAST, Pair, compared
+from lab.objects.claims import median, object_bytes, size, title, wall
 
 #: A term is named from this share on.
 SHARE = 0.1
@@ -72,7 +72,7 @@ def described(found: dict, case: dict) -> str:
         if value >= SHARE * total
     ]
     shares = f": {', '.join(named)}" if named else ""
-    return f"{title(case)} takes {wall(case) * 1e3:,.3g} ms{shares}."
+    return f"{title(case)} takes {shown(wall(case) * 1e3)} ms{shares}."
 
 
 def difference(found: dict, pair: Pair) -> str:
@@ -86,7 +86,7 @@ def difference(found: dict, pair: Pair) -> str:
 
 def common(found: dict, pair: Pair, thesis: float) -> str:
     """What hides a difference that the thesis found: the largest term, if both have it."""
-    if pair.ratio * FACTOR >= thesis:
+    if pair.ratio > LEAST and pair.ratio * FACTOR >= thesis:
         return ""
     slow, fast = terms(found, pair.slow), terms(found, pair.fast)
     name = max(fast, key=fast.__getitem__)
