@@ -71,7 +71,7 @@ SCALES = {
         dimensions=1_000_000,
         requests={"customer": (100,)},
         wire=1_000,
-        objects=("part", "customer"),
+        objects=("part", "lineitem", "customer"),
         warm_up_s=0.3,
     ),
     "full": Scale(
