@@ -158,7 +158,14 @@ def study(given: argparse.Namespace) -> dict:
     source = inputs(scale)
     with stored(given) as folder:
         shared = Study(
-            scale, programs["cpp"], chosen, source, folder, given.dray, given.drop_caches
+            scale,
+            programs["cpp"],
+            chosen,
+            source,
+            folder,
+            given.dray,
+            drop_all=given.drop_caches,
+            keep=given.stored is not None,
         )
         # All experiments read what the first one stores.
         for part in dict.fromkeys(["sizes", *given.parts]):

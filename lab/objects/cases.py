@@ -62,6 +62,8 @@ class Study:
     #: The program of Dray.
     dray: Path
     drop_all: bool = False
+    #: Whether what is stored outlives the run, so that the inputs of sorts do, too.
+    keep: bool = False
 
     def folder(self, implementation: Implementation, purpose: str = "plain") -> Path:
         folder = self.stored / purpose / implementation.folder
@@ -199,9 +201,10 @@ def sort(study: Study, one: Implementation, name: str, expected: str) -> Case:
     scale = study.scale
 
     def measure() -> dict:
-        pages = folder / f"{name}.pages"
+        pages, index = (folder / f"{name}.{suffix}" for suffix in ("pages", "index"))
         source = study.input(f"sort-{name}")
-        one.run("store", Setting(), object=name, input=source, folder=folder)
+        if not index.exists():
+            one.run("store", Setting(), object=name, input=source, folder=folder)
         study.make_cold(folder, name)
         try:
             return one.run(
@@ -215,8 +218,9 @@ def sort(study: Study, one: Implementation, name: str, expected: str) -> Case:
             )
         finally:
             # Stored again for each round: all of them would fill the disk.
-            pages.unlink(missing_ok=True)
-            (folder / f"{name}.index").unlink(missing_ok=True)
+            if not study.keep:
+                pages.unlink(missing_ok=True)
+                index.unlink(missing_ok=True)
 
     return Case("sorts", one, {"object": name, "memory": scale.sort_memory}, measure, expected)
 

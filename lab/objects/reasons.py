@@ -72,6 +72,9 @@ def described(found: dict, case: dict) -> str:
         if value >= SHARE * total
     ]
     shares = f": {', '.join(named)}" if named else ""
+    machine = figure(case, "gc_s") + figure(case, "jit_s")
+    if case["experiment"] == "reads" and machine >= SHARE * wall(case):
+        shares += f"; {machine / wall(case):.0%} of it are compiling and collecting garbage"
     return f"{title(case)} takes {shown(wall(case) * 1e3)} ms{shares}."
 
 
