@@ -64,6 +64,8 @@ class Study:
     drop_all: bool = False
     #: Whether what is stored outlives the run, so that the inputs of sorts do, too.
     keep: bool = False
+    #: What inputs must give, by the commands that tell it.
+    truths: dict[str, dict] = field(default_factory=dict)
 
     def folder(self, implementation: Implementation, purpose: str = "plain") -> Path:
         folder = self.stored / purpose / implementation.folder
@@ -77,7 +79,10 @@ class Study:
         """What an input must give: `checksum`, `keys` and `objects`."""
         options = {"object": name.split("-")[-1], "input": self.input(name), **options}
         command = [str(self.reference), "--experiment", "input", *option_words(options)]
-        return run(command, Setting(cores=0))
+        key = " ".join(command)
+        if key not in self.truths:
+            self.truths[key] = run(command, Setting(cores=0))
+        return self.truths[key]
 
     def entrants(self, name: str, experiment: str) -> list[Implementation]:
         """The implementations that have an object and an experiment."""
