@@ -20,7 +20,8 @@ def reason(found: dict, claim: dict) -> str:
         return sizes(found)
     sentences = [described(found, pair.slow), described(found, pair.fast)]
     if claim["part"] in ("reads", "sorts"):
-        sentences += [difference(found, pair), common(found, pair, claim["value"])]
+        sentences.append(difference(found, pair))
+    sentences.append(common(found, pair, claim["value"]))
     if claim["part"] == "reads":
         sentences.append(otherwise(pair))
     return " ".join(sentence for sentence in sentences if sentence)
@@ -95,7 +96,7 @@ def common(found: dict, pair: Pair, thesis: float) -> str:
     name = max(fast, key=fast.__getitem__)
     if slow.get(name, 0.0) > FACTOR * fast[name]:
         return ""
-    return f"The ratio is smaller because both have about the same {name}."
+    return f"The ratio is smaller because both spend about as much on {name}."
 
 
 def otherwise(pair: Pair) -> str:

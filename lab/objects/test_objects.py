@@ -102,7 +102,7 @@ def test_a_claim_is_explained_by_the_parts_of_its_times() -> None:
     for one in (slow, fast):
         one["runs"][0]["io_s"] += 2.0
         one["runs"][0]["wall_s"] += 2.0
-    assert "both have about the same read calls" in reason(found, claim)
+    assert "both spend about as much on read calls" in reason(found, claim)
 
 
 def test_what_is_measured_again_replaces_earlier_results() -> None:
