@@ -100,7 +100,7 @@ study: setup-bench
 
 # Implementations of objects. Links and limits on memory need root. A small run:
 # OBJECTS_OPTIONS='--scale small'.
-study-objects: setup-objects
+study-objects: setup-objects python
 	$(SUDO) $(PYTHON) -m lab.objects.bench $(OBJECTS_OPTIONS)
 
 study-test: setup-objects
@@ -109,6 +109,7 @@ study-test: setup-objects
 	cd lab/study && cargo test --release --locked --target-dir $(CARGO_TARGET_DIR)/study
 	cd lab/objects/rust && cargo fmt --check && cargo clippy --release --locked --all-targets \
 		--target-dir $(CARGO_TARGET_DIR)/objects -- -D warnings
+	cd lab/objects/rust && cargo test --release --locked --target-dir $(CARGO_TARGET_DIR)/objects
 	$(PYTHON) -m pytest -q lab/objects
 
 # Always the whole workspace: another selection of crates would compile the engine again.

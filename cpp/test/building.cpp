@@ -47,6 +47,22 @@ struct Built {
     vector<Thing> values;
 };
 
+// Copies of all objects are the same objects, in the same order.
+void check_copies(const vector<Built>& built, std::size_t page_bytes) {
+    thing::ThingBuilder builder(page_bytes);
+    vector<Thing> values;
+    for (const Built& one : built) {
+        for (thing::Thing object : Page(one.page)) builder.copy(object);
+        values.insert(values.end(), one.values.begin(), one.values.end());
+    }
+    auto value = values.begin();
+    for (const auto& page : builder.finish()) {
+        check(page, {value, value + page.size()});
+        value += page.size();
+    }
+    CHECK(value == values.end());
+}
+
 vector<Built> build(Choice& choice, std::size_t page_bytes) {
     thing::ThingBuilder builder(page_bytes);
     vector<Thing> values;
@@ -71,6 +87,7 @@ vector<Built> build(Choice& choice, std::size_t page_bytes) {
         built.push_back({page, of_page});
     }
     CHECK(value == values.end());
+    check_copies(built, page_bytes);
     return built;
 }
 

@@ -20,7 +20,7 @@ from lab.common import machine, race
 from lab.common.process import Failure
 from lab.common.program import command_line, program_name
 from lab.data.table import cache_folder
-from lab.objects import cases, report, requests
+from lab.objects import cases, report, requests, wire
 from lab.objects.cases import Case, Study
 from lab.objects.generate import generate
 from lab.objects.harness import build, implementations
@@ -34,6 +34,7 @@ PARTS: dict[str, Callable[[Study], Iterator[list[Case]]]] = {
     "trees": cases.trees,
     "sorts": cases.sorts,
     "requests": requests.requests,
+    "wire": wire.wire,
 }
 LANGUAGES = ("cpp", "java", "rust")
 
@@ -66,7 +67,18 @@ def options() -> argparse.Namespace:
     )
     parser.add_argument("--target", type=Path, default=default_target(), help="folder of builds")
     parser.add_argument(
+        "--dray",
+        type=Path,
+        default=cargo_target() / "release" / "dray",
+        help="the program that sends columns (default: %(default)s)",
+    )
+    parser.add_argument(
         "--output", type=Path, default=OUTPUT, help="results without suffix (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--add",
+        action="store_true",
+        help="keep what the output has of earlier runs, but for what is measured again",
     )
     given = parser.parse_args()
     given.parts = given.parts.split(",")
@@ -80,9 +92,13 @@ def options() -> argparse.Namespace:
     return given
 
 
+def cargo_target() -> Path:
+    target = os.environ.get("CARGO_TARGET_DIR")
+    return Path(target) if target else Path.home() / ".cache" / "dray" / "target"
+
+
 def default_target() -> Path:
-    target = os.environ.get("CARGO_TARGET_DIR") or Path.home() / ".cache" / "dray" / "target"
-    return Path(target) / "objects"
+    return cargo_target() / "objects"
 
 
 def inputs(scale: Scale) -> Path:
@@ -134,19 +150,58 @@ def study(given: argparse.Namespace) -> dict:
     if not chosen:
         titles = ", ".join(one.title for one in there)
         raise Failure(f"--only {given.only}: expected some of {titles}")
-    found = {"machine": describe(given), "implementations": [], "scale": asdict(scale), "cases": []}
+    found = earlier(given, scale)
     for one in chosen:
-        found["implementations"].append({**asdict(one), "program": one.program.name})
+        listed = {**asdict(one), "program": one.program.name}
+        if described(listed) not in map(described, found["implementations"]):
+            found["implementations"].append(listed)
     source = inputs(scale)
     with stored(given) as folder:
-        shared = Study(scale, programs["cpp"], chosen, source, folder, given.drop_caches)
+        shared = Study(
+            scale,
+            programs["cpp"],
+            chosen,
+            source,
+            folder,
+            given.dray,
+            drop_all=given.drop_caches,
+            keep=given.stored is not None,
+        )
         # All experiments read what the first one stores.
         for part in dict.fromkeys(["sizes", *given.parts]):
             for group in PARTS[part](shared):
                 measure(group, 1 if part == "sizes" else given.rounds or scale.rounds)
-                found["cases"] += [case.as_json() for case in group]
+                add(found, [case.as_json() for case in group])
             write(given, found)
     return found
+
+
+def earlier(given: argparse.Namespace, scale: Scale) -> dict:
+    """What results begin with: nothing, or those of earlier runs."""
+    found = {"machine": describe(given), "implementations": [], "scale": asdict(scale), "cases": []}
+    path = Path(f"{given.output}.json")
+    if not given.add or not path.exists():
+        return found
+    before = json.loads(path.read_text())
+    if before["scale"] != json.loads(json.dumps(found["scale"])):
+        raise Failure(f"{path} has another scale: leave out --add, or name another --output")
+    before["machine"]["command"] += "\n" + command_line()
+    return before
+
+
+def described(implementation: dict) -> tuple[str, str]:
+    return implementation["language"], implementation["name"]
+
+
+def add(found: dict, measured: list[dict]) -> None:
+    """Add cases in place of those of earlier runs."""
+
+    def key(case: dict) -> str:
+        names = ("experiment", "language", "implementation", "parameters")
+        return json.dumps([case[name] for name in names])
+
+    keys = {key(case) for case in measured}
+    found["cases"] = [case for case in found["cases"] if key(case) not in keys] + measured
 
 
 @contextmanager
@@ -170,7 +225,8 @@ def describe(given: argparse.Namespace) -> dict:
 
 
 def write(given: argparse.Namespace, found: dict) -> None:
-    found["machine"]["load_average_end"] = os.getloadavg()[0]
+    before = found["machine"].get("load_average_end", 0.0)
+    found["machine"]["load_average_end"] = max(before, os.getloadavg()[0])
     given.output.parent.mkdir(parents=True, exist_ok=True)
     Path(f"{given.output}.json").write_text(json.dumps(found, indent=1) + "\n")
     Path(f"{given.output}.html").write_text(report.html(found))

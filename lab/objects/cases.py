@@ -59,7 +59,13 @@ class Study:
     implementations: list[Implementation]
     inputs: Path
     stored: Path
+    #: The program of Dray.
+    dray: Path
     drop_all: bool = False
+    #: Whether what is stored outlives the run, so that the inputs of sorts do, too.
+    keep: bool = False
+    #: What inputs must give, by the commands that tell it.
+    truths: dict[str, dict] = field(default_factory=dict)
 
     def folder(self, implementation: Implementation, purpose: str = "plain") -> Path:
         folder = self.stored / purpose / implementation.folder
@@ -73,7 +79,10 @@ class Study:
         """What an input must give: `checksum`, `keys` and `objects`."""
         options = {"object": name.split("-")[-1], "input": self.input(name), **options}
         command = [str(self.reference), "--experiment", "input", *option_words(options)]
-        return run(command, Setting(cores=0))
+        key = " ".join(command)
+        if key not in self.truths:
+            self.truths[key] = run(command, Setting(cores=0))
+        return self.truths[key]
 
     def entrants(self, name: str, experiment: str) -> list[Implementation]:
         """The implementations that have an object and an experiment."""
@@ -197,9 +206,10 @@ def sort(study: Study, one: Implementation, name: str, expected: str) -> Case:
     scale = study.scale
 
     def measure() -> dict:
-        pages = folder / f"{name}.pages"
+        pages, index = (folder / f"{name}.{suffix}" for suffix in ("pages", "index"))
         source = study.input(f"sort-{name}")
-        one.run("store", Setting(), object=name, input=source, folder=folder)
+        if not index.exists():
+            one.run("store", Setting(), object=name, input=source, folder=folder)
         study.make_cold(folder, name)
         try:
             return one.run(
@@ -213,8 +223,9 @@ def sort(study: Study, one: Implementation, name: str, expected: str) -> Case:
             )
         finally:
             # Stored again for each round: all of them would fill the disk.
-            pages.unlink(missing_ok=True)
-            (folder / f"{name}.index").unlink(missing_ok=True)
+            if not study.keep:
+                pages.unlink(missing_ok=True)
+                index.unlink(missing_ok=True)
 
     return Case("sorts", one, {"object": name, "memory": scale.sort_memory}, measure, expected)
 

@@ -14,11 +14,13 @@ from pathlib import Path
 from lab import RESULTS
 from lab.common.style import BUSY_LOAD, STYLE
 from lab.common.svg import Line, lines
-from lab.objects.claims import THESIS, median, ours, select, title, verdict
+from lab.objects.claims import GZIP, THESIS, compared, median, select, title, verdict
+from lab.objects.reasons import reason, shown
 from lab.sort.bars import Bar, bars
 
 OUTPUT = RESULTS / "objects"
 COLOURS = {"C++": "#1b6ca8", "Java": "#e08e0b", "Rust": "#7a9e3a"}
+COLUMNS = "Dray columns"
 SHADES = (
     "#1b6ca8 #b0413e #7a9e3a #6a4c93 #c9a400 #2a9d8f #e08e0b #5c6b73 #d16ba5 "
     "#8c8c8c #004e64 #9c6644"
@@ -30,6 +32,7 @@ TITLES = {
     "requests": "4. Requests over a network (experiment 2)",
     "sorts": "5. External sort without duplicates (experiment 3)",
     "trees": "6. Sparse vectors over a tree (experiment 4)",
+    "wire": "7. Customers over a slow link",
 }
 NOTES = {
     "sizes": "Bytes per object, without free space in pages. The thesis does not say how it keeps "
@@ -49,6 +52,10 @@ NOTES = {
     "cache included.",
     "trees": "Milliseconds until the root has the sum of seven vectors, over loopback. All seven "
     "processes share this machine's cores.",
+    "wire": "Milliseconds until a client has all customers in a file (gzipped JSON) or as Arrow's "
+    "arrays (Dray's columns); the server has them in memory. <b>wire MB</b> is what passes the "
+    "link, with the headers of packets. <b>client cpu</b> of gzipped JSON has the decoding of all "
+    "objects, measured apart.",
 }
 
 
@@ -100,22 +107,23 @@ that its text or table states are quoted.</p>
 
 
 def claims_table(found: dict, part: str) -> str:
-    """What the thesis found, and what holds in this run."""
+    """What the thesis found, what holds in this run, and why."""
     rows = []
     for claim in THESIS["claims"]:
         if claim["part"] == part:
-            here = ours(found, claim["id"])
-            figure = "" if here is None else f"{here:.2g}" if here < 10 else f"{here:.0f}"
+            pair = compared(found, claim["id"])
+            here = pair.ratio if pair else None
+            figure = "" if here is None else shown(here)
             rows.append(
                 f"<tr><td>{escape(claim['text'])} <small>{claim['source']}</small></td>"
                 f"<td class=paper>{claim['value']}</td><td>{figure}</td>"
-                f"<td>{verdict(claim['value'], here)}</td></tr>"
+                f"<td>{verdict(claim['value'], here)}</td><td>{reason(found, claim)}</td></tr>"
             )
     if not rows:
         return ""
     return (
         "<table class=claim><tr><th>the thesis found</th><th class=paper>its ratio</th>"
-        f"<th>ours</th><th>today</th></tr>{''.join(rows)}</table>"
+        f"<th>ours</th><th>today</th><th>why</th></tr>{''.join(rows)}</table>"
     )
 
 
@@ -286,6 +294,7 @@ def details(case: dict, unit: float) -> dict[str, str]:
             out[figure.removesuffix("_s").replace("_", " ")] = f"{value * unit:,.2f}"
     for figure, label, scale in (
         ("bytes", "MB", 1e6),
+        ("wire_bytes", "wire MB", 1e6),
         ("peak_bytes", "peak MB", 1e6),
         ("runs", "runs", 1),
     ):
@@ -293,6 +302,21 @@ def details(case: dict, unit: float) -> dict[str, str]:
         if values:
             out[label] = f"{statistics.median(values) / scale:,.1f}"
     return out
+
+
+def wire(found: dict) -> list[str]:
+    """The section of bars, and how columns compare with text."""
+    parts = groups("wire", 1e3, "ms")(found)
+    cases = {title(case): case for case in select(found, "wire") if median(case) is not None}
+    if GZIP in cases and COLUMNS in cases:
+        text, columns = cases[GZIP], cases[COLUMNS]
+        saved = median(text, "wire_bytes") / median(columns, "wire_bytes")
+        cpus = [median(case, "cpu_s") + median(case, "client_cpu_s") for case in (text, columns)]
+        parts.append(
+            f"<p>Gzipped JSON takes {shown(saved)} times the bytes of columns, and "
+            f"{shown(cpus[0] / cpus[1])} times the CPU time of both ends together.</p>"
+        )
+    return parts
 
 
 def failures(cases: list[dict]) -> list[str]:
@@ -311,6 +335,7 @@ SECTIONS = {
     "requests": groups("requests", 1e3, "ms"),
     "sorts": groups("sorts", 1, "s"),
     "trees": groups("trees", 1e3, "ms"),
+    "wire": wire,
 }
 
 

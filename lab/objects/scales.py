@@ -28,6 +28,8 @@ class Scale:
     dimensions: int
     #: Network: objects that each server sends, and the rate of the link.
     requests: dict[str, tuple[int, ...]]
+    #: Customers that are sent over a slow link.
+    wire: int
     rate: str = "1gbit"
     servers: int = 10
     #: Objects that are read and sorted.
@@ -51,6 +53,7 @@ SCALES = {
         sort_limit=0,
         dimensions=100_000,
         requests={"customer": (10,)},
+        wire=50,
         servers=3,
         warm_up_s=0.1,
     ),
@@ -67,7 +70,8 @@ SCALES = {
         sort_limit=128 * MIB,
         dimensions=1_000_000,
         requests={"customer": (100,)},
-        objects=("part", "customer"),
+        wire=1_000,
+        objects=("part", "lineitem", "customer"),
         warm_up_s=0.3,
     ),
     "full": Scale(
@@ -87,5 +91,6 @@ SCALES = {
             "lineitem": (1_000, 10_000),
             "customer": (10, 100, 1_000),
         },
+        wire=3_000,
     ),
 }

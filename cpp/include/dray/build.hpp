@@ -68,13 +68,7 @@ public:
         check_filled(0);
         close(0);
         skip(frames_[0], 0, layout_->record().tails.size());
-        usize extent_bytes = pad(cursor_, 8);
-        store(data(), static_cast<u32>(extent_bytes));
-        ++objects_;
-        store(page_.data() + page_.size() - SLOT_BYTES * objects_, static_cast<u32>(object_at_));
-        object_at_ += extent_bytes;
-        forget();
-        if (page_.size() > page_bytes_) emit();
+        append(pad(cursor_, 8));
     }
 
     // Drops the object that was begun, if there is one.
@@ -90,14 +84,22 @@ public:
 
     // All pages that were not taken. The next object begins another one.
     std::vector<VerifiedPage> finish() {
-        if (open_)
-            detail::refuse(Kind::usage, "an object was begun, but neither ended nor cancelled");
+        check_closed();
         if (objects_ > 0) emit();
         return take();
     }
 
 protected:
     detail::RecordWriter begin_object();
+
+    // Appends a copy of an object of this layout.
+    void copy_object(const std::byte* object) {
+        check_closed();
+        auto extent_bytes = detail::load<std::uint32_t>(object);
+        extend(extent_bytes);
+        std::memcpy(data(), object, extent_bytes);
+        append(extent_bytes);
+    }
 
 private:
     friend class detail::RecordWriter;
@@ -127,6 +129,22 @@ private:
     };
 
     std::byte* data() noexcept { return page_.data() + object_at_; }
+
+    void check_closed() const {
+        if (open_)
+            detail::refuse(Kind::usage, "an object was begun, but neither ended nor cancelled");
+    }
+
+    // Ends the object at the end of the page, which is written.
+    void append(std::size_t extent_bytes) {
+        detail::store(data(), static_cast<std::uint32_t>(extent_bytes));
+        ++objects_;
+        detail::store(page_.data() + page_.size() - detail::SLOT_BYTES * objects_,
+                      static_cast<std::uint32_t>(object_at_));
+        object_at_ += extent_bytes;
+        forget();
+        if (page_.size() > page_bytes_) emit();
+    }
 
     void extend(std::size_t cursor) {
         std::size_t end = object_at_ + detail::pad(cursor, 8);
@@ -546,9 +564,7 @@ private:
 };
 
 inline detail::RecordWriter PageBuilder::begin_object() {
-    if (open_) {
-        detail::refuse(Kind::usage, "an object was begun, but neither ended nor cancelled");
-    }
+    check_closed();
     const detail::Record& record = layout_->record();
     extend(record.end);
     open_ = true;
@@ -567,6 +583,9 @@ public:
 
     // Begins an object.
     Writer begin() { return Writer(begin_object()); }
+
+    // Appends a copy of an object, whose bytes are the same wherever it lies.
+    void copy(const Object& object) { copy_object(object.bytes().data()); }
 };
 
 }  // namespace dray

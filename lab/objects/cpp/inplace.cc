@@ -190,6 +190,7 @@ double& changed(CustomerIP& v) { return v.acctbal; }
 struct InPlace {
     static constexpr Validates VALIDATES = NEVER;
     static constexpr bool IN_PLACE = true;
+    static constexpr bool WHOLE_PAGES = false;
     static constexpr bool READS_PAGE = true;
     using Get = GetInPlace;
     template <class T>

@@ -149,6 +149,8 @@ template <class Impl>
 struct Blob {
     // Whether `change` overwrites the bytes of an object in its page.
     static constexpr bool IN_PLACE = false;
+    // Whether pages are validated and changed as a whole.
+    static constexpr bool WHOLE_PAGES = false;
     // Whether objects need their page as long as they are read.
     static constexpr bool READS_PAGE = true;
 

@@ -41,6 +41,8 @@ class Kept {
         return [this](const Written& page) {
             if (count_ == pages_.size()) pages_.emplace_back();
             if (pages_[count_].size() != page.page_bytes) pages_[count_] = Buffer(page.page_bytes);
+            positions_.resize(pages_.size());
+            positions_[count_] = page.positions;
             std::memcpy(pages_[count_++].data(), page.data, page.page_bytes);
         };
     }
@@ -49,11 +51,8 @@ class Kept {
     std::uint64_t sum() {
         std::uint64_t sum = 0;
         Held<typename Impl::template Object<T>> held;
-        std::vector<std::uint32_t> positions;
         for (std::size_t p = 0; p < count_; ++p) {
-            positions.clear();
-            Impl::positions(pages_[p].data(), positions);
-            for (const auto position : positions) {
+            for (const auto position : positions_[p]) {
                 held.clear();
                 Impl::template open<T>(pages_[p].data(), position, held);
                 sum += checksum_of<Impl, T>(held[0]);
@@ -65,7 +64,20 @@ class Kept {
 
   private:
     std::vector<Buffer> pages_;
+    // Of the objects that were written or changed.
+    std::vector<std::vector<std::uint32_t>> positions_;
     std::size_t count_ = 0;
+};
+
+// A page that was validated as a whole.
+template <class Impl, class T>
+struct WholePage {
+    using Type = bool;
+};
+template <class Impl, class T>
+    requires Impl::WHOLE_PAGES
+struct WholePage<Impl, T> {
+    using Type = typename Impl::template Page<T>;
 };
 
 template <class Impl, class T>
@@ -78,6 +90,7 @@ class Phases {
     std::uint64_t once(const std::string& phase) {
         std::uint64_t sum = 0;
         const auto clear = [&] { held_.clear(); };
+        checked_ = nullptr;
         const auto open = [&](const Buffer& page, std::uint32_t position) -> Object& {
             check(page, position);
             Impl::template open<T>(page.data(), position, held_);
@@ -129,6 +142,10 @@ class Phases {
                 },
                 [&] { held_.clear(); });
         }
+        if constexpr (Impl::WHOLE_PAGES)
+            if (phase == "mutate" && !validate_ && trusted_.empty())
+                for (const auto& page : data_.pages)
+                    trusted_.push_back(Impl::template verified<T>(page.data(), page.size()));
         if (Impl::IN_PLACE && phase == "mutate") {
             if (originals_.empty())
                 for (const auto& page : data_.pages)
@@ -162,10 +179,10 @@ class Phases {
         std::memcpy(to.data(), from.data(), from.size());
     }
     void check(const Buffer& page, std::uint32_t position) {
-        if constexpr (Impl::VALIDATES == APART)
-            if (validate_ && !Impl::template valid<T>(
-                                 page.data(), static_cast<std::uint32_t>(page.size()), position))
-                throw std::runtime_error("a stored object is not valid");
+        if (!validate_) return;
+        validate<Impl, T>(page.data(), static_cast<std::uint32_t>(page.size()), position,
+                          page.data() != checked_);
+        checked_ = page.data();
     }
     void walk_copy(T& model, Object& object) {
         walk::copy<typename Impl::Get>(model, Impl::root(object));
@@ -192,6 +209,13 @@ class Phases {
                     Impl::template change<T>(page.data(), at);
                 },
                 [] {});
+        } else if constexpr (Impl::WHOLE_PAGES) {
+            for (std::size_t p = 0; p < data_.pages.size(); ++p) {
+                const Buffer& page = data_.pages[p];
+                Impl::template change<T>(
+                    validate_ ? Impl::template verified<T>(page.data(), page.size()) : trusted_[p],
+                    data_.positions[p], kept_.sink());
+            }
         } else {
             typename Impl::template Writer<T> writer(kept_.sink());
             data_.each(
@@ -235,8 +259,12 @@ class Phases {
     }
 
     bool validate_;
+    // The page whose objects are being validated.
+    const Byte* checked_ = nullptr;
     InMemory data_;
     std::vector<Buffer> originals_;
+    // Pages that were validated untimed.
+    std::vector<typename WholePage<Impl, T>::Type> trusted_;
     Held<Object> held_;
     Kept kept_;
     std::vector<T> models_;

@@ -12,6 +12,15 @@ std::uint64_t checksum_of(typename Impl::template Object<T>& object) {
     return sum.h;
 }
 
+// Checks one of a page's objects, or the page with its first one.
+template <class Impl, class T>
+void validate(const Byte* page, std::uint32_t page_bytes, std::uint32_t position, bool is_first) {
+    if constexpr (Impl::VALIDATES == APART)
+        if ((is_first || !Impl::WHOLE_PAGES) &&
+            !Impl::template valid<T>(page, page_bytes, position))
+            throw std::runtime_error("a stored object is not valid");
+}
+
 // The checksum of the set of all objects of a file, or of their sequence; and their number.
 struct Summed {
     std::uint64_t set = 0, objects = 0;
@@ -107,10 +116,8 @@ class DiskReader {
         const double is_read = now_s();
         held_.clear();
         for (std::uint64_t i = first; i < end; ++i) {
-            if constexpr (Impl::VALIDATES == APART)
-                if (validate_ &&
-                    !Impl::template valid<T>(page_.data(), entry.page_bytes, index_[i].position))
-                    throw std::runtime_error("a stored object is not valid");
+            if (validate_)
+                validate<Impl, T>(page_.data(), entry.page_bytes, index_[i].position, i == first);
             Impl::template open<T>(page_.data(), index_[i].position, held_);
         }
         const double is_ready = now_s();

@@ -20,14 +20,13 @@ struct OpenPage {
     Buffer page;
     Held<Object> held;
 
-    void open(bool validate) {
+    void open(bool is_checked) {
         std::vector<std::uint32_t> positions;
         Impl::positions(page.data(), positions);
         for (const auto position : positions) {
-            if constexpr (Impl::VALIDATES == APART)
-                if (validate && !Impl::template valid<T>(
-                                    page.data(), static_cast<std::uint32_t>(page.size()), position))
-                    throw std::runtime_error("a stored object is not valid");
+            if (is_checked)
+                validate<Impl, T>(page.data(), static_cast<std::uint32_t>(page.size()), position,
+                                  held.size() == 0);
             Impl::template open<T>(page.data(), position, held);
         }
         // Objects that are decoded need their page no longer.

@@ -5,64 +5,84 @@
 use bytes::Bytes;
 use rkyv::api::high::{HighSerializer, HighValidator};
 use rkyv::bytecheck::CheckBytes;
+use rkyv::munge::munge;
 use rkyv::rancor::Error;
+use rkyv::seal::Seal;
 use rkyv::ser::allocator::ArenaHandle;
 use rkyv::util::AlignedVec;
 use rkyv::{Archive, Portable, Serialize};
 
 use crate::Failure;
+use crate::aggregate::Vectors;
 use crate::checksum::Checksum;
 use crate::implementation::{Implementation, PAGE_BYTES, Writer, Written, page_buffer, u32_at};
 use crate::model::{
-    ArchivedCustomer, ArchivedLineItem, ArchivedPart, Customer, Key, LineItem, Part, Study,
+    self as own, ArchivedCustomer, ArchivedEntry, ArchivedLineItem, ArchivedPart,
+    ArchivedSparseVector, Customer, Entry, Key, LineItem, Part, SparseVector, Study,
 };
 
-/// An object that rkyv archives.
-pub trait Archived: Study {
-    type View: Portable + for<'a> CheckBytes<HighValidator<'a, Error>>;
-
-    fn archive(&self) -> Result<AlignedVec, Failure>;
-    fn sum_view(view: &Self::View) -> u64;
-    fn key_view(view: &Self::View) -> Key;
-    fn equal_views(a: &Self::View, b: &Self::View) -> bool;
-    fn copy_view(view: &Self::View) -> Result<Self, Failure>;
+macro_rules! sum {
+    (str, $h:ident, $v:expr) => {
+        $h.str($v.as_bytes())
+    };
+    ($number:ident, $h:ident, $v:expr) => {
+        $h.$number($v.to_native())
+    };
 }
-
-fn archive<T>(value: &T) -> Result<AlignedVec, Failure>
-where
-    T: Archive + for<'a> Serialize<HighSerializer<AlignedVec, ArenaHandle<'a>, Error>>,
-{
-    Ok(rkyv::to_bytes::<Error>(value)?)
-}
-
-macro_rules! archived {
-    ($own:ident $view:ident, |$v:ident| $key:expr) => {
-        impl Archived for $own {
-            type View = $view;
-
-            fn archive(&self) -> Result<AlignedVec, Failure> {
-                archive(self)
-            }
-            fn sum_view(view: &$view) -> u64 {
-                let mut h = Checksum::default();
-                view.sum(&mut h);
-                h.0
-            }
-            fn key_view($v: &$view) -> Key {
-                $key
-            }
-            fn equal_views(a: &$view, b: &$view) -> bool {
-                a == b
-            }
-            fn copy_view(view: &$view) -> Result<Self, Failure> {
-                Ok(rkyv::deserialize::<Self, Error>(view)?)
+macro_rules! views {
+    ($own:ident { $($name:ident: $kind:ident),* }
+     structs { $($child:ident: $of:ident),* } lists { $($list:ident: $item:ident),* }) => {
+        impl Sum for rkyv::Archived<own::$own> {
+            #[inline]
+            fn sum(&self, h: &mut Checksum) {
+                $(sum!($kind, h, self.$name);)*
+                $(self.$child.sum(h);)*
+                $(h.word(self.$list.len() as u64);
+                  self.$list.iter().for_each(|item| item.sum(h));)*
             }
         }
     };
 }
-archived!(Part ArchivedPart, |v| (v.part_key.to_native(), 0));
-archived!(LineItem ArchivedLineItem, |v| (v.order_key.to_native(), v.line_number.to_native()));
-archived!(Customer ArchivedCustomer, |v| (v.cust_key.to_native(), 0));
+own::objects!(views);
+
+/// What is summed up.
+pub trait Sum {
+    fn sum(&self, h: &mut Checksum);
+}
+
+/// An object that rkyv archives.
+pub trait Archived:
+    Study
+    + Archive<Archived: Sum + PartialEq + Portable + for<'a> CheckBytes<HighValidator<'a, Error>>>
+    + for<'a> Serialize<HighSerializer<AlignedVec, ArenaHandle<'a>, Error>>
+{
+    fn key_view(view: &Self::Archived) -> Key;
+    fn copy_view(view: &Self::Archived) -> Result<Self, Failure>;
+    /// Adds 1 to the field that the phase `mutate` changes.
+    fn change_view(view: Seal<'_, Self::Archived>);
+}
+
+macro_rules! archived {
+    ($own:ident $view:ident, $changed:ident, |$v:ident| $key:expr) => {
+        impl Archived for $own {
+            fn key_view($v: &$view) -> Key {
+                $key
+            }
+            fn copy_view(view: &$view) -> Result<Self, Failure> {
+                Ok(rkyv::deserialize::<Self, Error>(view)?)
+            }
+            fn change_view(view: Seal<'_, $view>) {
+                munge!(let $view { mut $changed, .. } = view);
+                *$changed = (($changed).to_native() + 1.0).into();
+            }
+        }
+    };
+}
+archived!(Part ArchivedPart, retail_price, |v| (v.part_key.to_native(), 0));
+archived!(LineItem ArchivedLineItem, extended_price, |v| {
+    (v.order_key.to_native(), v.line_number.to_native())
+});
+archived!(Customer ArchivedCustomer, acctbal, |v| (v.cust_key.to_native(), 0));
 
 pub struct Rkyv;
 
@@ -80,7 +100,7 @@ fn bytes_at(page: &[u8], position: u32) -> Result<&[u8], Failure> {
 
 impl Opened {
     #[inline]
-    fn view<T: Archived>(&self, i: usize) -> &T::View {
+    fn view<T: Archived>(&self, i: usize) -> &T::Archived {
         let at = self.positions[i] as usize;
         let length = u32::from_le_bytes([
             self.page[at],
@@ -90,7 +110,7 @@ impl Opened {
         ]) as usize;
         // SAFETY: `open` has checked the bytes, or its caller trusts them: they were written by
         // this program for this type. They lie at a multiple of 8.
-        unsafe { rkyv::access_unchecked::<T::View>(&self.page[at + 8..at + 8 + length]) }
+        unsafe { rkyv::access_unchecked::<T::Archived>(&self.page[at + 8..at + 8 + length]) }
     }
 }
 
@@ -149,13 +169,20 @@ impl<T: Archived> Writer<T> for BlobWriter {
     type Opened = Opened;
 
     fn add(&mut self, value: &T) -> Result<(), Failure> {
-        self.add_bytes(&value.archive()?);
+        self.add_bytes(&rkyv::to_bytes::<Error>(value)?);
         Ok(())
     }
 
     fn add_object(&mut self, page: &Opened, i: usize) -> Result<(), Failure> {
         self.add_bytes(bytes_at(&page.page, page.positions[i])?);
         Ok(())
+    }
+
+    /// A list can't grow in place: the object is copied out and archived again.
+    fn add_grown(&mut self, page: &Opened, i: usize) -> Result<(), Failure> {
+        let mut own = T::copy_view(page.view::<T>(i))?;
+        own.grow()?;
+        self.add(&own)
     }
 
     fn take(&mut self, is_end: bool) -> Result<Vec<Written>, Failure> {
@@ -192,7 +219,7 @@ impl<T: Archived> Implementation<T> for Rkyv {
     fn open(&self, page: Bytes, positions: &[u32], validate: bool) -> Result<Opened, Failure> {
         if validate {
             for position in positions {
-                rkyv::access::<T::View, Error>(bytes_at(&page, *position)?)?;
+                rkyv::access::<T::Archived, Error>(bytes_at(&page, *position)?)?;
             }
         }
         Ok(Opened { page, positions: positions.to_vec() })
@@ -200,7 +227,9 @@ impl<T: Archived> Implementation<T> for Rkyv {
 
     #[inline]
     fn sum(&self, page: &Opened, i: usize) -> u64 {
-        T::sum_view(page.view::<T>(i))
+        let mut h = Checksum::default();
+        page.view::<T>(i).sum(&mut h);
+        h.0
     }
 
     #[inline]
@@ -209,10 +238,45 @@ impl<T: Archived> Implementation<T> for Rkyv {
     }
 
     fn equal(&self, a: (&Opened, usize), b: (&Opened, usize)) -> bool {
-        T::equal_views(a.0.view::<T>(a.1), b.0.view::<T>(b.1))
+        a.0.view::<T>(a.1) == b.0.view::<T>(b.1)
     }
 
     fn copy(&self, page: &Opened, i: usize) -> Result<T, Failure> {
         T::copy_view(page.view::<T>(i))
+    }
+    fn change(&self, page: Opened) -> Result<Bytes, Failure> {
+        let mut bytes = page.page.try_into_mut().map_err(|_| "the memory of a page is shared")?;
+        for position in page.positions {
+            let length = bytes_at(&bytes, position)?.len();
+            let at = position as usize + 8;
+            // SAFETY: as in `view`.
+            let view =
+                unsafe { rkyv::access_unchecked_mut::<T::Archived>(&mut bytes[at..at + length]) };
+            T::change_view(view);
+        }
+        Ok(bytes.freeze())
+    }
+}
+
+impl Vectors for Rkyv {
+    type Opened = Bytes;
+
+    fn encode(&self, vector: &SparseVector) -> Result<Bytes, Failure> {
+        Ok(Bytes::from_owner(rkyv::to_bytes::<Error>(vector)?))
+    }
+
+    fn open(&self, bytes: Bytes) -> Result<Bytes, Failure> {
+        rkyv::access::<ArchivedSparseVector, Error>(&bytes)?;
+        Ok(bytes)
+    }
+
+    fn entries<'a>(&'a self, bytes: &'a Bytes) -> impl ExactSizeIterator<Item = Entry> + 'a {
+        // SAFETY: `open` has checked the bytes.
+        let vector = unsafe { rkyv::access_unchecked::<ArchivedSparseVector>(bytes) };
+        let entry = |entry: &ArchivedEntry| Entry {
+            position: entry.position.to_native(),
+            value: entry.value.to_native(),
+        };
+        vector.entries.iter().map(entry)
     }
 }

@@ -1,29 +1,67 @@
-//! Dray's pages: objects that are read where they lie, after the page has been verified as a whole.
+//! Dray's pages: objects that are built, read and changed where they lie. A page is verified as a
+//! whole. The position of an object is its slot.
+
+pub mod fields;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use dray_format::Checksum;
-use dray_page::{Header, Item, Layout, Object, PageBuilder, VerifiedPage};
+use dray_format::{Checksum, Schema};
+use dray_page::{Header, Item, Layout, Object, PageBuilder, PageEditor, VerifiedPage};
 
 use crate::Failure;
+use crate::aggregate::Vectors;
 use crate::implementation::{Implementation, PAGE_BYTES, Writer, Written, u32_at};
-use crate::model::{Key, Study};
-use crate::record::{Builder, schema};
+use crate::model::{Customer, Entry, Key, LineItem, Part, SparseVector, Study};
+use fields::{Fields, Place};
 
-/// Objects that are appended to pages at once.
-const ROWS: usize = 256;
+/// Pages of messages are small, so that a message has little free space.
+const MESSAGE_PAGE_BYTES: usize = 4096;
 
-pub struct Dray<T: Study> {
-    layout: Arc<Layout>,
-    fields: T::Fields,
+/// An object that pages have.
+pub trait Paged: Study {
+    type Fields: Fields<Own = Self>;
+
+    fn key_of(fields: &Self::Fields, item: Item<'_>) -> Key;
+    /// The field that the phase `mutate` changes.
+    fn changed(fields: &Self::Fields) -> &Place<f64, f64>;
 }
 
-impl<T: Study> Dray<T> {
+macro_rules! paged {
+    ($own:ident, $changed:ident, $($key:ident),*) => {
+        impl Paged for $own {
+            type Fields = fields::$own;
+
+            #[inline]
+            fn key_of(fields: &fields::$own, item: Item<'_>) -> Key {
+                let mut keys = [$(&fields.$key),*].into_iter();
+                let mut next = || keys.next().and_then(|key| key.get(item)).unwrap_or_default();
+                (next(), next())
+            }
+            fn changed(fields: &fields::$own) -> &Place<f64, f64> {
+                &fields.$changed
+            }
+        }
+    };
+}
+paged!(Part, retail_price, part_key);
+paged!(LineItem, extended_price, order_key, line_number);
+paged!(Customer, acctbal, cust_key);
+
+pub struct Dray<F> {
+    layout: Arc<Layout>,
+    fields: F,
+}
+
+impl<F: Fields> Dray<F> {
     pub fn new() -> Result<Self, Failure> {
-        let layout = Layout::new(schema(T::fields()))?;
-        let fields = T::fields_of(&layout)?;
+        let layout = Layout::new(Schema { fields: F::schema() })?;
+        let fields = F::of(&layout, &[])?;
         Ok(Self { layout, fields })
+    }
+
+    fn pages(&self, page_bytes: usize) -> Result<PageBuilder, Failure> {
+        Ok(PageBuilder::new(self.layout.clone(), page_bytes, Checksum::Crc32c)?)
     }
 }
 
@@ -38,46 +76,39 @@ impl Opened {
     fn object(&self, i: usize) -> Option<Object<'_>> {
         self.page.object(*self.slots.get(i)? as usize)
     }
-}
 
-pub struct PageWriter<T> {
-    builder: PageBuilder,
-    columns: Builder,
-    rows: usize,
-    of: std::marker::PhantomData<T>,
-}
-
-impl<T: Study> PageWriter<T> {
-    fn append(&mut self) -> Result<(), Failure> {
-        if self.rows > 0 {
-            let columns = std::mem::replace(&mut self.columns, Builder::of_fields(&T::fields())?);
-            self.builder.append(&columns.batch(self.rows))?;
-            self.rows = 0;
-        }
-        Ok(())
+    fn existing(&self, i: usize) -> Result<Object<'_>, Failure> {
+        Ok(self.object(i).ok_or("there is no such object")?)
     }
 }
 
-impl<T: Study> Writer<T> for PageWriter<T> {
+pub struct PageWriter<'a, F> {
+    builder: PageBuilder,
+    fields: &'a F,
+}
+
+impl<T: Paged> Writer<T> for PageWriter<'_, T::Fields> {
     type Opened = Opened;
 
     fn add(&mut self, value: &T) -> Result<(), Failure> {
-        value.push(&mut self.columns);
-        self.rows += 1;
-        if self.rows == ROWS { self.append() } else { Ok(()) }
+        Ok(self.builder.build(|to| self.fields.build(value, to))?)
     }
 
     fn add_object(&mut self, page: &Opened, i: usize) -> Result<(), Failure> {
-        self.append()?;
-        Ok(self.builder.copy(page.object(i).ok_or("there is no such object")?)?)
+        Ok(self.builder.copy(page.existing(i)?)?)
+    }
+
+    /// The object is written anew from what it was.
+    fn add_grown(&mut self, page: &Opened, i: usize) -> Result<(), Failure> {
+        let item = Item::from(page.existing(i)?);
+        let more = T::grown(T::key_of(self.fields, item).0)?;
+        Ok(self.builder.build(|to| self.fields.build_item(item, Some(&more), to))?)
     }
 
     fn take(&mut self, is_end: bool) -> Result<Vec<Written>, Failure> {
-        let pages = if is_end {
-            self.append()?;
-            self.builder.finish()
-        } else {
-            std::iter::from_fn(|| self.builder.pop()).collect()
+        let pages = match is_end {
+            true => self.builder.finish(),
+            false => std::iter::from_fn(|| self.builder.pop()).collect(),
         };
         Ok(pages.iter().map(written).collect())
     }
@@ -92,17 +123,12 @@ fn written(page: &VerifiedPage) -> Written {
     }
 }
 
-impl<T: Study> Implementation<T> for Dray<T> {
+impl<T: Paged> Implementation<T> for Dray<T::Fields> {
     type Opened = Opened;
-    type Writer<'a> = PageWriter<T>;
+    type Writer<'a> = PageWriter<'a, T::Fields>;
 
-    fn writer(&self) -> Result<PageWriter<T>, Failure> {
-        Ok(PageWriter {
-            builder: PageBuilder::new(self.layout.clone(), PAGE_BYTES, Checksum::Crc32c)?,
-            columns: Builder::of_fields(&T::fields())?,
-            rows: 0,
-            of: std::marker::PhantomData,
-        })
+    fn writer(&self) -> Result<PageWriter<'_, T::Fields>, Failure> {
+        Ok(PageWriter { builder: self.pages(PAGE_BYTES)?, fields: &self.fields })
     }
 
     fn page_bytes(page: &[u8]) -> Result<usize, Failure> {
@@ -122,7 +148,11 @@ impl<T: Study> Implementation<T> for Dray<T> {
 
     #[inline]
     fn sum(&self, page: &Opened, i: usize) -> u64 {
-        page.object(i).map_or(0, |object| T::sum_of(&self.fields, Item::from(object)))
+        let mut h = crate::checksum::Checksum::default();
+        if let Some(object) = page.object(i) {
+            self.fields.sum(Item::from(object), &mut h);
+        }
+        h.0
     }
 
     #[inline]
@@ -136,7 +166,45 @@ impl<T: Study> Implementation<T> for Dray<T> {
     }
 
     fn copy(&self, page: &Opened, i: usize) -> Result<T, Failure> {
-        let object = page.object(i).ok_or("there is no such object")?;
-        Ok(T::copy_of(&self.fields, Item::from(object)))
+        Ok(self.fields.copy(Item::from(page.existing(i)?)))
+    }
+
+    /// Numbers are overwritten where they lie, and the page gets a new checksum.
+    fn change(&self, page: Opened) -> Result<Bytes, Failure> {
+        let field = T::changed(&self.fields);
+        let mut editor = PageEditor::new(page.page)?;
+        for slot in page.slots {
+            let mut object = editor.object_mut(slot as usize).ok_or("there is no such object")?;
+            let value = object.get(&field.accessor).unwrap_or_default();
+            object.set(&field.mutator, value + 1.0)?;
+        }
+        Ok(editor.finish(Checksum::Crc32c).bytes().clone())
+    }
+}
+
+impl Vectors for Dray<fields::SparseVector> {
+    type Opened = VerifiedPage;
+
+    fn encode(&self, vector: &SparseVector) -> Result<Bytes, Failure> {
+        let mut pages = self.pages(MESSAGE_PAGE_BYTES)?;
+        pages.build(|to| self.fields.build(vector, to))?;
+        Ok(pages.finish().first().ok_or("a vector has no page")?.bytes().clone())
+    }
+
+    fn open(&self, bytes: Bytes) -> Result<VerifiedPage, Failure> {
+        Ok(VerifiedPage::verify(&self.layout, bytes)?)
+    }
+
+    fn entries<'a>(&'a self, page: &'a VerifiedPage) -> impl ExactSizeIterator<Item = Entry> + 'a {
+        let list = &self.fields.entries;
+        let items = page.object(0).and_then(|object| list.accessor.get(object));
+        let count = items.as_ref().map_or(0, ExactSizeIterator::len);
+        let mut items = items.into_iter().flatten();
+        (0..count).map(move |_| {
+            let item = items.next();
+            let position = item.and_then(|item| list.item.position.get(item)).unwrap_or_default();
+            let value = item.and_then(|item| list.item.value.get(item)).unwrap_or_default();
+            Entry { position, value }
+        })
     }
 }

@@ -24,12 +24,16 @@ pub trait Writer<T> {
     fn add(&mut self, value: &T) -> Result<(), Failure>;
     /// Appends an object of a page.
     fn add_object(&mut self, page: &Self::Opened, i: usize) -> Result<(), Failure>;
+    /// Appends an object of a page with one more item, as the phase `grow` does.
+    fn add_grown(&mut self, page: &Self::Opened, i: usize) -> Result<(), Failure>;
     /// The pages that are full; all of them at the end.
     fn take(&mut self, is_end: bool) -> Result<Vec<Written>, Failure>;
 }
 
 /// How objects are stored and read.
 pub trait Implementation<T: Study>: Sync {
+    /// Whether opening always validates.
+    const ALWAYS_VALIDATES: bool = false;
     /// Some objects of a page that can be read.
     type Opened;
     type Writer<'a>: Writer<T, Opened = Self::Opened>
@@ -47,6 +51,9 @@ pub trait Implementation<T: Study>: Sync {
     fn key(&self, page: &Self::Opened, i: usize) -> Key;
     fn equal(&self, a: (&Self::Opened, usize), b: (&Self::Opened, usize)) -> bool;
     fn copy(&self, page: &Self::Opened, i: usize) -> Result<T, Failure>;
+    /// The page with objects that are changed as the phase `mutate` does. Nobody else has its
+    /// memory.
+    fn change(&self, page: Self::Opened) -> Result<Bytes, Failure>;
 }
 
 /// Zeros for a page, at a multiple of 64.

@@ -1,20 +1,28 @@
-//! The harness of Rust: Dray's pages and rkyv. ../README.md has the
-//! options.
+//! The harness of Rust: Dray's pages, rkyv and Arrow. ../README.md has the options.
 
+mod aggregate;
 mod archive;
+mod arrow;
 mod checksum;
 mod dray;
 mod files;
+#[cfg(test)]
+mod generated;
 mod implementation;
 mod model;
 mod options;
 mod phases;
 mod read;
 mod record;
+mod serve;
 mod sort;
 
 use std::process::ExitCode;
 
+use crate::aggregate::Vectors;
+use crate::archive::Archived;
+use crate::arrow::Columnar;
+use crate::dray::{Dray, Paged};
 use crate::implementation::Implementation;
 use crate::model::{Customer, LineItem, Part, Study};
 use crate::options::{Json, Options};
@@ -26,16 +34,39 @@ pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// The implementations: name, version, when they validate, where they can trust, note.
-const IMPLEMENTATIONS: [(&str, &str, &str, &str, &str); 2] = [
-    (
-        "dray-pages",
-        "0",
-        "apart",
-        r#"["phases"]"#,
-        "pages verified as a whole, then read in place; a reader can't skip it",
-    ),
-    ("rkyv", "0.8", "apart", r#"["phases", "reads"]"#, "archived objects read in place"),
+struct Listed {
+    name: &'static str,
+    version: &'static str,
+    validates: &'static str,
+    /// Where `--validate no` is possible.
+    trusts: &'static str,
+    note: &'static str,
+}
+
+const IMPLEMENTATIONS: [Listed; 3] = [
+    Listed {
+        name: "arrow",
+        version: "59",
+        validates: "always",
+        trusts: "[]",
+        note: "lists of structs; a page is a batch in the format for streams, which is checked in \
+               full and not copied",
+    },
+    Listed {
+        name: "dray-pages",
+        version: "0.1.0",
+        validates: "apart",
+        trusts: r#"["phases"]"#,
+        note: "pages are built, read and changed in place; they are verified as a whole, and a \
+               reader can't skip it; a list that grows writes its object anew",
+    },
+    Listed {
+        name: "rkyv",
+        version: "0.8",
+        validates: "apart",
+        trusts: r#"["phases", "reads"]"#,
+        note: "archived objects read and changed in place; to grow, they are copied out",
+    },
 ];
 
 fn main() -> ExitCode {
@@ -56,14 +87,13 @@ fn main() -> ExitCode {
 }
 
 fn list() {
-    for (name, version, validates, trusts, note) in IMPLEMENTATIONS {
+    for Listed { name, version, validates, trusts, note } in IMPLEMENTATIONS {
         let validate = if validates == "apart" { "\"validate\", " } else { "" };
         println!(
             concat!(
                 r#"{{"implementation": "{}", "language": "Rust", "version": "{}", "#,
                 r#""validates": "{}", "trusts": {}, "#,
-                r#""objects": ["part", "lineitem", "customer"], "#,
-                r#""experiments": ["store", "read", "phases", "sort", "received"], "#,
+                r#""objects": ["part", "lineitem", "customer", "vector"], "#,
                 r#""phases": [{}"open", "touch-one", "touch-all", "materialise", "mutate", "#,
                 r#""grow", "encode"], "note": "{}"}}"#
             ),
@@ -74,10 +104,18 @@ fn list() {
 
 fn run(options: &Options) -> Result<(), Failure> {
     let mut json = Json::of(options);
-    match options.text("object")? {
+    match options.text_or("object", "vector") {
         "part" => with_object::<Part>(options, &mut json)?,
         "lineitem" => with_object::<LineItem>(options, &mut json)?,
         "customer" => with_object::<Customer>(options, &mut json)?,
+        "vector" => match options.text("implementation")? {
+            "dray-pages" => {
+                vectors(&Dray::<dray::fields::SparseVector>::new()?, options, &mut json)
+            }
+            "arrow" => vectors(&arrow::Arrow, options, &mut json),
+            "rkyv" => vectors(&archive::Rkyv, options, &mut json),
+            other => Err(unknown(other)),
+        }?,
         other => return Err(format!("there is no object {other}").into()),
     }
     json.number("peak_bytes", options::peak_bytes());
@@ -85,11 +123,19 @@ fn run(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-fn with_object<T: archive::Archived>(options: &Options, json: &mut Json) -> Result<(), Failure> {
+fn unknown(implementation: &str) -> Failure {
+    format!("there is no implementation {implementation}: see --list").into()
+}
+
+fn with_object<T: Archived + Columnar + Paged>(
+    options: &Options,
+    json: &mut Json,
+) -> Result<(), Failure> {
     match options.text("implementation")? {
-        "dray-pages" => experiment(&dray::Dray::<T>::new()?, options, json),
+        "dray-pages" => experiment::<T, _>(&Dray::<T::Fields>::new()?, options, json),
+        "arrow" => experiment::<T, _>(&arrow::Arrow, options, json),
         "rkyv" => experiment::<T, _>(&archive::Rkyv, options, json),
-        other => Err(format!("there is no implementation {other}: see --list").into()),
+        other => Err(unknown(other)),
     }
 }
 
@@ -104,6 +150,15 @@ fn experiment<T: Study, I: Implementation<T>>(
         "read" => read::read(implementation, options, json),
         "phases" => phases::phases(implementation, options, json),
         "sort" => sort::sort(implementation, options, json),
+        "serve" => serve::serve(implementation, options, json),
         other => Err(format!("there is no experiment {other}").into()),
+    }
+}
+
+fn vectors<V: Vectors>(vectors: &V, options: &Options, json: &mut Json) -> Result<(), Failure> {
+    match options.text("experiment")? {
+        "store" => aggregate::store(vectors, options, json),
+        "aggregate" => aggregate::aggregate(vectors, options, json),
+        other => Err(format!("vectors have no experiment {other}").into()),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -70,6 +71,12 @@ impl Timer {
 fn cpu_s() -> f64 {
     let used = clock_gettime(ClockId::ProcessCPUTime);
     used.tv_sec as f64 + used.tv_nsec as f64 * 1e-9
+}
+
+/// Tells the driver that a process is ready.
+pub fn announce() -> Result<(), Failure> {
+    println!("ready");
+    Ok(std::io::stdout().flush()?)
 }
 
 /// The peak of resident memory.

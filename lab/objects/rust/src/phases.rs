@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 
 use crate::Failure;
 use crate::files::{read_index, read_page};
@@ -11,12 +11,12 @@ use crate::model::Study;
 use crate::options::{Json, Options, Timer};
 
 /// The first objects of a file.
-struct InMemory {
-    pages: Vec<(Bytes, Vec<u32>)>,
+pub struct InMemory {
+    pub pages: Vec<(Bytes, Vec<u32>)>,
 }
 
 impl InMemory {
-    fn load(options: &Options, count: usize) -> Result<Self, Failure> {
+    pub fn load(options: &Options, count: usize) -> Result<Self, Failure> {
         let index = read_index(&options.file("folder", "index")?)?;
         let file = File::open(options.file("folder", "pages")?)?;
         let chosen = index.get(..count).ok_or("there are fewer objects")?;
@@ -27,6 +27,24 @@ impl InMemory {
         }
         Ok(Self { pages })
     }
+
+    pub fn opened<T: Study, I: Implementation<T>>(
+        &self,
+        implementation: &I,
+    ) -> Result<Vec<I::Opened>, Failure> {
+        let open = |(page, positions): &(Bytes, Vec<u32>)| {
+            implementation.open(page.clone(), positions, true)
+        };
+        self.pages.iter().map(open).collect()
+    }
+
+    /// The same in memory that nobody else has.
+    fn copied(&self) -> Self {
+        let copied = |(page, positions): &(Bytes, Vec<u32>)| {
+            (BytesMut::from(&page[..]).freeze(), positions.clone())
+        };
+        Self { pages: self.pages.iter().map(copied).collect() }
+    }
 }
 
 struct Phases<'a, T: Study, I: Implementation<T>> {
@@ -34,6 +52,9 @@ struct Phases<'a, T: Study, I: Implementation<T>> {
     data: InMemory,
     /// Pages that were opened untimed, for phases that do not validate.
     trusted: Option<Vec<I::Opened>>,
+    /// What the phase `mutate` changes: pages, or those that were opened untimed.
+    copies: InMemory,
+    trusted_copies: Vec<I::Opened>,
     own: Vec<T>,
     written: Vec<Written>,
 }
@@ -41,18 +62,11 @@ struct Phases<'a, T: Study, I: Implementation<T>> {
 impl<'a, T: Study, I: Implementation<T>> Phases<'a, T, I> {
     fn new(implementation: &'a I, options: &Options) -> Result<Self, Failure> {
         let data = InMemory::load(options, options.number("count")? as usize)?;
-        let mut new = Self { implementation, data, trusted: None, own: vec![], written: vec![] };
-        if options.text_or("validate", "no") == "no" {
-            new.trusted = Some(new.opened()?);
-        }
-        Ok(new)
-    }
-
-    fn opened(&self) -> Result<Vec<I::Opened>, Failure> {
-        let pages = self.data.pages.iter();
-        pages
-            .map(|(page, positions)| self.implementation.open(page.clone(), positions, true))
-            .collect()
+        let trusts = !options.validate() && !I::ALWAYS_VALIDATES;
+        let trusted = trusts.then(|| data.opened(implementation)).transpose()?;
+        let copies = InMemory { pages: Vec::new() };
+        let (trusted_copies, own, written) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(Self { implementation, data, trusted, copies, trusted_copies, own, written })
     }
 
     /// Calls `act` for each object, behind opening its page.
@@ -99,7 +113,12 @@ impl<'a, T: Study, I: Implementation<T>> Phases<'a, T, I> {
                 })?;
                 self.own = own;
             }
-            "mutate" | "grow" => self.written = self.changed(phase)?,
+            "mutate" => self.mutate()?,
+            "grow" => {
+                let mut writer = self.implementation.writer()?;
+                self.each(|page, i| writer.add_grown(page, i))?;
+                self.written = writer.take(true)?;
+            }
             "encode" => {
                 let mut writer = self.implementation.writer()?;
                 self.own.iter().try_for_each(|own| writer.add(own))?;
@@ -110,19 +129,17 @@ impl<'a, T: Study, I: Implementation<T>> Phases<'a, T, I> {
         Ok(sum)
     }
 
-    /// Objects are copied into the language's own, changed, and written again.
-    fn changed(&self, phase: &str) -> Result<Vec<Written>, Failure> {
-        let mut writer = self.implementation.writer()?;
-        self.each(|page, i| {
-            let mut own = self.implementation.copy(page, i)?;
-            if phase == "mutate" {
-                own.change();
-            } else if !own.grow() {
-                return Err("only customers have a list that grows".into());
-            }
-            writer.add(&own)
-        })?;
-        writer.take(true)
+    fn mutate(&mut self) -> Result<(), Failure> {
+        let mut trusted = self.trusted_copies.drain(..);
+        for (page, positions) in self.copies.pages.drain(..) {
+            let opened = match trusted.next() {
+                Some(opened) => opened,
+                None => self.implementation.open(page, &positions, true)?,
+            };
+            let bytes = self.implementation.change(opened)?;
+            self.written.push(Written { bytes, positions, object_bytes: 0 });
+        }
+        Ok(())
     }
 
     /// Before each time, untimed.
@@ -131,6 +148,13 @@ impl<'a, T: Study, I: Implementation<T>> Phases<'a, T, I> {
         self.written.clear();
         if phase == "encode" {
             self.once("materialise")?;
+        }
+        if phase == "mutate" {
+            self.copies = self.data.copied();
+            if self.trusted.is_some() {
+                self.trusted_copies = self.copies.opened(self.implementation)?;
+                self.copies.pages.iter_mut().for_each(|(page, _)| *page = Bytes::new());
+            }
         }
         Ok(())
     }

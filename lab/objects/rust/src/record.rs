@@ -1,10 +1,8 @@
-//! Records of the input, and columns that objects are collected in.
+//! Records of the input.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
-
-use dray_format::{Batch, Column, Field, Schema, Type, Values};
 
 use crate::Failure;
 
@@ -61,122 +59,4 @@ impl Input {
         record.resize(u32::from_le_bytes(length) as usize, 0);
         Ok(self.file.read_exact(record)?)
     }
-}
-
-/// The values of one field, or of the fields of a record.
-pub enum Builder {
-    Int32(Vec<u8>),
-    Float64(Vec<u8>),
-    Utf8 { offsets: Vec<u8>, data: Vec<u8> },
-    Struct(Vec<Builder>),
-    List { offsets: Vec<u8>, items: u32, child: Box<Builder> },
-}
-
-impl Builder {
-    /// A builder of values of a type.
-    pub fn new(data_type: &Type) -> Result<Self, Failure> {
-        let zero = || 0_u32.to_le_bytes().to_vec();
-        Ok(match data_type {
-            Type::Int32 => Self::Int32(Vec::new()),
-            Type::Float64 => Self::Float64(Vec::new()),
-            Type::Utf8 => Self::Utf8 { offsets: zero(), data: Vec::new() },
-            Type::Struct(fields) => Self::of_fields(fields)?,
-            Type::List(item) => Self::List {
-                offsets: zero(),
-                items: 0,
-                child: Box::new(Self::new(&item.data_type)?),
-            },
-            other => return Err(format!("no object has fields of type {other:?}").into()),
-        })
-    }
-
-    /// A builder of records.
-    pub fn of_fields(fields: &[Field]) -> Result<Self, Failure> {
-        let children = fields.iter().map(|field| Self::new(&field.data_type));
-        Ok(Self::Struct(children.collect::<Result<_, _>>()?))
-    }
-
-    pub fn field(&mut self, i: usize) -> &mut Self {
-        match self {
-            Self::Struct(fields) => &mut fields[i],
-            other => other,
-        }
-    }
-
-    pub fn i32(&mut self, value: &i32) {
-        if let Self::Int32(bytes) = self {
-            bytes.extend(value.to_le_bytes());
-        }
-    }
-
-    pub fn f64(&mut self, value: &f64) {
-        if let Self::Float64(bytes) = self {
-            bytes.extend(value.to_le_bytes());
-        }
-    }
-
-    pub fn str(&mut self, value: &str) {
-        if let Self::Utf8 { offsets, data } = self {
-            data.extend(value.as_bytes());
-            offsets.extend((data.len() as u32).to_le_bytes());
-        }
-    }
-
-    /// Appends a list of so many items, which the caller appends to what is returned.
-    pub fn list(&mut self, count: usize) -> &mut Self {
-        match self {
-            Self::List { offsets, items, child } => {
-                *items += count as u32;
-                offsets.extend(items.to_le_bytes());
-                child
-            }
-            other => other,
-        }
-    }
-
-    /// The bytes of all values so far.
-    pub fn bytes(&self) -> usize {
-        match self {
-            Self::Int32(bytes) | Self::Float64(bytes) => bytes.len(),
-            Self::Utf8 { offsets, data } => offsets.len() + data.len(),
-            Self::Struct(fields) => fields.iter().map(Self::bytes).sum(),
-            Self::List { offsets, child, .. } => offsets.len() + child.bytes(),
-        }
-    }
-
-    fn column(self, rows: usize) -> Column {
-        let values = match self {
-            Self::Int32(bytes) => Values::Fixed { width: 4, bytes: bytes.into() },
-            Self::Float64(bytes) => Values::Fixed { width: 8, bytes: bytes.into() },
-            Self::Utf8 { offsets, data } => {
-                Values::Bytes { offsets: offsets.into(), data: data.into() }
-            }
-            Self::Struct(fields) => {
-                Values::Struct(fields.into_iter().map(|field| field.column(rows)).collect())
-            }
-            Self::List { offsets, items, child } => Values::List {
-                offsets: offsets.into(),
-                child: Box::new(child.column(items as usize)),
-            },
-        };
-        Column { rows, validity: None, values }
-    }
-
-    /// The records as a batch.
-    pub fn batch(self, rows: usize) -> Batch {
-        match self.column(rows).values {
-            Values::Struct(columns) => Batch { rows, columns },
-            _ => Batch { rows, columns: Vec::new() },
-        }
-    }
-}
-
-/// A field that is never missing.
-pub fn field(name: &str, data_type: Type) -> Field {
-    Field { name: name.to_owned(), data_type, nullable: false, metadata: Vec::new() }
-}
-
-/// The schema of records.
-pub fn schema(fields: Vec<Field>) -> Schema {
-    Schema { fields }
 }
