@@ -119,7 +119,8 @@ impl ColumnCosts {
         Some(self.row_bytes? * cheapest.map_or(1.0, |(_, cost)| cost.share))
     }
 
-    /// What a row is expected to cost in nanoseconds, and its plain bytes, once a chunk was encoded.
+    /// What a row is expected to cost, in nanoseconds, and its plain bytes, once a chunk was
+    /// encoded.
     pub(crate) fn expected_row(&self, price_ns: f64, reader_share: f64) -> Option<(f64, f64)> {
         let measured = self.measured.iter().enumerate();
         let totals = measured.filter_map(|(candidate, it)| {

@@ -6,7 +6,7 @@ const CHECK_NS: f64 = 0.2;
 const GUESS: PageCosts = PageCosts { build_ns: 0.8, share: 1.4 };
 /// The weight of the newest pages in the mean.
 const NEWEST_WEIGHT: f64 = 0.3;
-/// Pages follow chunks, and chunks pages, if they cost less than this share of what the others cost:
+/// Pages follow chunks, and chunks pages, if they cost less than this share of what the others do:
 /// measurements are noisy.
 const CHANGE_BELOW: f64 = 0.9;
 /// Measurements on fewer bytes are ignored.

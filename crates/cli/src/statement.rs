@@ -44,8 +44,8 @@ pub(crate) struct Statement {
     /// Maximum size of a single row
     #[arg(long, value_name = "SIZE", help_heading = "Transfer")]
     row_bytes_max: Option<ByteSize>,
-    /// How rows travel whose objects a page file gets: pages, columns, or auto, whichever costs less
-    /// on this network
+    /// How rows travel whose objects a page file gets: pages, columns, or auto, which is what costs
+    /// less on this network
     #[arg(long, value_name = "CHOICE", default_value_t = RowLayout::Either,
           help_heading = "Transfer")]
     layout: RowLayout,

@@ -30,7 +30,7 @@ pub struct Stats {
     pub pages: u64,
     /// Bytes of chunks and pages received.
     pub wire_bytes: u64,
-    /// Bytes of the Arrow data that the chunks decoded to, and of the objects in pages.
+    /// Bytes of the Arrow data that the chunks decoded to, and of pages.
     pub decoded_bytes: u64,
     /// Connecting, once for all statements of the connection.
     pub connect: Duration,
@@ -42,7 +42,8 @@ pub struct Stats {
     pub total: Duration,
     /// Waiting for the server and reading from the socket.
     pub receive: Duration,
-    /// Decoding chunks, joining batches, checking and building pages. Threads that decode at the same time add up.
+    /// Decoding chunks, joining batches, checking and building pages. Threads that decode at the same
+    /// time add up.
     pub decode: Duration,
     /// The server's account of its own time; None before the end.
     pub server: Option<Finished>,

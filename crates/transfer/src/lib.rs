@@ -1,5 +1,5 @@
-//! The pipeline between a source and a socket. It knows neither: batches come in, chunks or pages go
-//! out.
+//! The pipeline between a source and a socket. It knows neither: batches come in, chunks or pages
+//! go out.
 //!
 //! ```text
 //!   one producer per stream of batches                          one writer
