@@ -7,7 +7,7 @@ mod drive;
 
 use dray_format::{Limits, crc32c};
 use dray_fuzz::LimitedAllocator;
-use dray_wire::{ClientSession, FRAME_HEADER_BYTES, PlanRequest, Query};
+use dray_wire::{ClientSession, FRAME_HEADER_BYTES, PlanRequest, Query, RowLayout};
 use libfuzzer_sys::fuzz_target;
 
 /// Several times the limits below.
@@ -20,14 +20,22 @@ const STARTED: u8 = 0x82;
 const PLANNED: u8 = 0x89;
 
 fuzz_target!(|input: &[u8]| {
-    if let Ok(names) = drive::answers_within(LIMITS, &with_query_checksums(input)) {
-        assert!(matches!(names.first(), Some(&"welcome" | &"error")), "{names:?}");
+    for layout in [RowLayout::Chunks, RowLayout::Either] {
+        let input = with_query_checksums(input, layout);
+        if let Ok(heard) = drive::heard(&input, std::iter::repeat(query(layout))) {
+            let names = heard.names;
+            assert!(matches!(names.first(), Some(&"welcome" | &"error")), "{names:?}");
+        }
     }
     let plans = std::iter::repeat_with(|| drive::Asked::Plan(plan()));
     if let Ok(heard) = drive::heard(&with_plan_checksums(input), plans) {
         assert!(heard.names.iter().all(|name| *name != "started"), "{:?}", heard.names);
     }
 });
+
+fn query(layout: RowLayout) -> Query {
+    Query { limits: LIMITS, layout, ..drive::query("SELECT 1") }
+}
 
 fn plan() -> PlanRequest {
     PlanRequest {
@@ -62,13 +70,13 @@ fn with_plan_checksums(input: &[u8]) -> Vec<u8> {
 
 /// Sets the checksum in each started message to that of the client's query, since the fuzzer could
 /// not guess it.
-fn with_query_checksums(input: &[u8]) -> Vec<u8> {
+fn with_query_checksums(input: &[u8], layout: RowLayout) -> Vec<u8> {
     let mut out = input.to_vec();
     let mut at = 0;
     while let Some(raw) = out.get(at..).and_then(|rest| rest.first_chunk::<16>()) {
         let [a, b, c, d, kind, _, _, _, s, t, u, v, ..] = *raw;
         if kind == STARTED {
-            let checksum = query_checksum(u32::from_le_bytes([s, t, u, v]));
+            let checksum = query_checksum(u32::from_le_bytes([s, t, u, v]), layout);
             out[at + 12..at + 16].copy_from_slice(&checksum.to_le_bytes());
         }
         at = at.saturating_add(FRAME_HEADER_BYTES + u32::from_le_bytes([a, b, c, d]) as usize);
@@ -77,14 +85,15 @@ fn with_query_checksums(input: &[u8]) -> Vec<u8> {
 }
 
 /// The checksum of the client's query with this number, if it is one of the first.
-fn query_checksum(statement: u32) -> u32 {
+fn query_checksum(statement: u32, layout: RowLayout) -> u32 {
     let mut session = ClientSession::default();
     session.hello("", "test", &mut Vec::new()).unwrap();
-    receive(&mut session, 0x81, b"\x02\0\0\0\0\0");
+    // Version 5, without a name, and its instance.
+    receive(&mut session, 0x81, &[&b"\x05\0\0\0\0\0"[..], &[0; 16]].concat());
     let mut out = Vec::new();
     for number in 1..=statement.min(8) {
         out.clear();
-        session.query(Query { limits: LIMITS, ..drive::query("SELECT 1") }, &mut out).unwrap();
+        session.query(query(layout), &mut out).unwrap();
         receive(&mut session, 0x86, &[&number.to_le_bytes()[..], b"\x01", &[0; 12]].concat());
     }
     out.get(FRAME_HEADER_BYTES..).map_or(0, |payload| crc32c(0, payload))

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use clap::Args;
-use dray_client::{Connection, Objects, Results, Stats};
+use dray_client::{Connection, Objects, Results, RowLayout, Stats};
 
 use crate::failure::{EXIT_CODES, Failure};
 use crate::format::{FileOptions, Format, PagesSink, WriteError};
@@ -36,6 +36,11 @@ pub(crate) struct Arguments {
     statement: Statement,
     #[command(flatten)]
     output: Output,
+    /// How rows travel for a page file: pages, columns, or auto, which is what costs less on this
+    /// network
+    #[arg(long, value_name = "CHOICE", default_value_t = RowLayout::Either,
+          help_heading = "Transfer")]
+    layout: RowLayout,
 }
 
 /// Runs the query and writes the file.
@@ -47,7 +52,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let file = UnfinishedFile::create(&arguments.output.path, &interrupt)?;
     let written = match format {
         Format::Pages => {
-            let started = arguments.statement.start_objects(&interrupt, &meter);
+            let started = arguments.statement.start_objects(arguments.layout, &interrupt, &meter);
             started.and_then(|mut objects| write_objects(&mut objects, file, options, &interrupt))
         }
         _ => {

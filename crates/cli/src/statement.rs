@@ -44,11 +44,6 @@ pub(crate) struct Statement {
     /// Maximum size of a single row
     #[arg(long, value_name = "SIZE", help_heading = "Transfer")]
     row_bytes_max: Option<ByteSize>,
-    /// How rows travel whose objects a page file gets: pages, columns, or auto, which is what costs
-    /// less on this network
-    #[arg(long, value_name = "CHOICE", default_value_t = RowLayout::Either,
-          help_heading = "Transfer")]
-    layout: RowLayout,
     /// Use the server's extension dray: auto (if installed, except for statements that had few
     /// rows), always or never
     #[arg(long, value_name = "WHEN", default_value_t, help_heading = "PostgreSQL")]
@@ -122,13 +117,15 @@ impl Statement {
             .map_err(|error| failed(error, interrupt))
     }
 
-    /// The same for rows that are read as objects.
+    /// The same for rows that are read as objects, and travel in this layout.
     pub(crate) fn start_objects(
         &self,
+        layout: RowLayout,
         interrupt: &Interrupt,
         meter: &Meter,
     ) -> Result<Objects<Connection>, Failure> {
         let (connection, sql, options) = self.connect(Mode::Run)?;
+        let options = QueryOptions { objects: layout, ..options };
         let watch = meter.watch(interrupt.clone());
         Connection::objects_with(connection, &sql, &options, Some(watch))
             .map_err(|error| failed(error, interrupt))
@@ -189,7 +186,6 @@ impl Statement {
             limits,
             compression: self.compression,
             plan_only: mode == Mode::PlanOnly,
-            objects: self.layout,
             postgres: PostgresOptions {
                 extension: self.extension,
                 numeric: self.numeric,

@@ -42,8 +42,8 @@ pub struct Stats {
     pub total: Duration,
     /// Waiting for the server and reading from the socket.
     pub receive: Duration,
-    /// Decoding chunks, joining batches, checking and building pages. Threads that decode at the same
-    /// time add up.
+    /// Decoding chunks, joining batches, checking and building pages. Threads that decode at the
+    /// same time add up.
     pub decode: Duration,
     /// The server's account of its own time; None before the end.
     pub server: Option<Finished>,

@@ -9,19 +9,24 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use dray_format::{
-    Batch, Bitmap, ChunkKind, Column, Compression, DictionaryBudget, Encoder, Field, Schema, Type,
-    Unit, Values,
+    Batch, Bitmap, Checksum, ChunkKind, Column, Compression, DictionaryBudget, Encoder, Field,
+    Schema, Type, Unit, Values,
 };
+use dray_page::{Layout, PAGE_BYTES, PackedPage, PageBuilder};
 use dray_wire::{
     Checksums, ClientEvent, ClientSession, Encoded, FRAME_HEADER_BYTES, Finished, INSTANCE_BYTES,
-    Instance, PlanRequest, PlannedPart, Query, Report, ServerSession, Started,
+    Instance, PlanRequest, PlannedPart, Query, Report, RowLayout, ServerSession, Started,
 };
 
 const SERVER: &str = "server";
 const INSTANCE: Instance = Instance::new(*b"sixteen of bytes");
 
 fn query() -> Query {
-    Query { checksums: Checksums::On, ..drive::query("SELECT at, name FROM t WHERE n < 1000") }
+    Query {
+        checksums: Checksums::On,
+        layout: RowLayout::Either,
+        ..drive::query("SELECT at, name FROM t WHERE n < 1000")
+    }
 }
 
 /// A hello and the query.
@@ -72,6 +77,16 @@ fn rows() -> Batch {
     Batch { rows, columns }
 }
 
+/// The first rows as objects.
+fn page(checksum: Checksum) -> PackedPage {
+    let layout = Layout::new(schema()).unwrap();
+    let mut builder = PageBuilder::new(layout, PAGE_BYTES, Checksum::None).unwrap();
+    let rows = rows();
+    let columns = rows.columns.iter().map(|column| column.slice(0, 5)).collect();
+    builder.append(&Batch { rows: 5, columns }).unwrap();
+    PackedPage::new(&builder.finish()[0], checksum)
+}
+
 /// The server's answers to these requests; None if they contain no valid query.
 fn answers(mut requests: &[u8]) -> Option<Vec<u8>> {
     let mut session = ServerSession::default();
@@ -100,6 +115,10 @@ fn answers(mut requests: &[u8]) -> Option<Vec<u8>> {
             let chunk =
                 encoder.write(&[rows()], |_| Compression::Light, ChunkKind::Regular).unwrap();
             let parts = session.chunk(chunk, &mut out).unwrap();
+            parts.iter().for_each(|part| out.extend_from_slice(part));
+        }
+        if query.layout == RowLayout::Either {
+            let parts = session.page(page(started.checksums.into()), &mut out).unwrap();
             parts.iter().for_each(|part| out.extend_from_slice(part));
         }
     }
@@ -131,7 +150,7 @@ fn no_bit_of_an_exchange_can_be_another_one() {
     let expected = heard(&whole).unwrap();
     assert_eq!(
         expected.names,
-        ["welcome", "started", "progress", "state", "chunk", "chunk", "report", "finished"]
+        ["welcome", "started", "progress", "state", "chunk", "chunk", "page", "report", "finished"]
     );
     assert_eq!(expected.tables.len(), 1);
     let mut unharmed = 0;
