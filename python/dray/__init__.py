@@ -13,7 +13,19 @@ from ._connection import Connection, connect, read
 from ._dray import Estimate, Nested, Progress, Sorted, SortProgress, __version__
 from ._interval import Interval
 from ._nest import nest
-from ._pages import Object, ObjectList, PageFile, PagesWritten, open_pages, write_pages
+from ._pages import (
+    ListEditor,
+    Object,
+    ObjectEditor,
+    ObjectList,
+    PageFile,
+    PageFileEditor,
+    PagesWritten,
+    PageWriter,
+    edit_pages,
+    open_pages,
+    write_pages,
+)
 from ._plan import Plan, Proof
 from ._read_partition import read_partition
 from ._result import Result
@@ -50,10 +62,14 @@ __all__ = [
     "InternalError",
     "Interval",
     "LimitError",
+    "ListEditor",
     "Nested",
     "Object",
+    "ObjectEditor",
     "ObjectList",
     "PageFile",
+    "PageFileEditor",
+    "PageWriter",
     "PagesWritten",
     "Plan",
     "Progress",
@@ -72,6 +88,7 @@ __all__ = [
     "__version__",
     "connect",
     "connect_async",
+    "edit_pages",
     "nest",
     "open_pages",
     "read",

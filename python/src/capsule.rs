@@ -69,6 +69,19 @@ pub(crate) fn import_array(exporter: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
         .map_err(|error| usage(exporter.py(), &error.to_string(), None))
 }
 
+/// Imports the schema of an object with `__arrow_c_schema__`.
+///
+/// # Errors
+/// The exception that the method raised, or a `UsageError` when the schema breaks Arrow's rules.
+pub(crate) fn import_schema(exporter: &Bound<'_, PyAny>) -> PyResult<Schema> {
+    let capsule: Bound<'_, PyCapsule> = exporter.call_method0("__arrow_c_schema__")?.extract()?;
+    let schema = capsule.pointer_checked(Some(SCHEMA))?.cast::<FFI_ArrowSchema>();
+    // SAFETY: `pointer_checked` saw the interface's name, so the capsule holds this struct
+    // ("Capsule Structure"), which is only read. It lives to the end of this function.
+    let import = || Schema::try_from(unsafe { schema.as_ref() });
+    catch_panics(import).map_err(|error| usage(exporter.py(), &error.to_string(), None))
+}
+
 /// Imports a stream from an object with `__arrow_c_stream__`.
 ///
 /// # Errors

@@ -15,6 +15,10 @@
 //!
 //! dray.PageFile ── _dray.PageFile ──▶ dray_pagefile::PageFile ──▶ dray.Object, or an Arrow stream
 //!
+//! dray.edit_pages ── _dray.PageFileEditor ──▶ dray.ObjectEditor, dray.ListEditor ──▶ a new file
+//!
+//! dray.PageWriter ◀── dicts ── _dray.PageWriter ──▶ dray_pagefile::PageFileWriter
+//!
 //! dray.sort(any Arrow stream) ── _dray.sort ──▶ _dray.Sorted ──▶ an Arrow stream
 //! ```
 //!
@@ -24,9 +28,11 @@
 
 #![deny(unsafe_code)]
 
+mod assign;
 mod capsule;
 mod connection;
 mod copy;
+mod edit;
 mod error;
 mod monitor;
 mod nest;
@@ -34,6 +40,7 @@ mod object;
 mod pages;
 mod parameters;
 mod plan;
+mod put;
 mod reader;
 mod result;
 mod rows;
@@ -56,13 +63,15 @@ mod _dray {
     #[pymodule_export]
     use crate::copy::{Copy, enclosable, is_query, other_library};
     #[pymodule_export]
+    use crate::edit::{ListEditor, ObjectEditor, PageFileEditor};
+    #[pymodule_export]
     use crate::monitor::{Estimate, Progress};
     #[pymodule_export]
     use crate::nest::{Nested, nest};
     #[pymodule_export]
     use crate::object::{List, Object};
     #[pymodule_export]
-    use crate::pages::{PageFile, write_pages};
+    use crate::pages::{PageFile, PageWriter, write_pages};
     #[pymodule_export]
     use crate::plan::{Plan, part_uri, plan, read_partition};
     #[pymodule_export]
