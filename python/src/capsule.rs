@@ -51,6 +51,39 @@ pub(crate) fn stream_capsule<'py>(
     PyCapsule::new_with_value(py, export::stream(reader), STREAM)
 }
 
+/// Rows that a consumer of Arrow's C stream reads once.
+pub(crate) struct OneStream<R> {
+    rows: Mutex<Option<R>>,
+    schema: SchemaRef,
+}
+
+impl<R: RecordBatchReader + Send + 'static> OneStream<R> {
+    pub(crate) fn new(rows: R) -> Self {
+        let schema = rows.schema();
+        Self { rows: Mutex::new(Some(rows)), schema }
+    }
+
+    /// What `look` sees of the rows, until they are taken.
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&R) -> T) -> Option<T> {
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(look)
+    }
+
+    pub(crate) fn schema<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        schema_capsule(py, &self.schema)
+    }
+
+    /// A capsule with the rows. `again` says how to get them again.
+    pub(crate) fn take<'py>(
+        &self,
+        py: Python<'py>,
+        again: &str,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let rows = rows.ok_or_else(|| usage(py, "the rows were read already", Some(again)))?;
+        stream_capsule(py, Box::new(rows))
+    }
+}
+
 /// Imports an array from an object with `__arrow_c_array__`.
 ///
 /// # Errors
