@@ -14,7 +14,19 @@ from ._dray import Estimate, Nested, Progress, Sorted, SortProgress, __version__
 from ._interval import Interval
 from ._nest import nest
 from ._objects import Objects
-from ._pages import Object, ObjectList, PageFile, PagesWritten, open_pages, write_pages
+from ._pages import (
+    ListEditor,
+    Object,
+    ObjectEditor,
+    ObjectList,
+    PageFile,
+    PageFileEditor,
+    PagesWritten,
+    PageWriter,
+    edit_pages,
+    open_pages,
+    write_pages,
+)
 from ._plan import Plan, Proof
 from ._read_partition import read_partition
 from ._result import Result
@@ -51,11 +63,15 @@ __all__ = [
     "InternalError",
     "Interval",
     "LimitError",
+    "ListEditor",
     "Nested",
     "Object",
+    "ObjectEditor",
     "ObjectList",
     "Objects",
     "PageFile",
+    "PageFileEditor",
+    "PageWriter",
     "PagesWritten",
     "Plan",
     "Progress",
@@ -74,6 +90,7 @@ __all__ = [
     "__version__",
     "connect",
     "connect_async",
+    "edit_pages",
     "nest",
     "open_pages",
     "read",

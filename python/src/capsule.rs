@@ -51,6 +51,39 @@ pub(crate) fn stream_capsule<'py>(
     PyCapsule::new_with_value(py, export::stream(reader), STREAM)
 }
 
+/// Rows that a consumer of Arrow's C stream reads once.
+pub(crate) struct OneStream<R> {
+    rows: Mutex<Option<R>>,
+    schema: SchemaRef,
+}
+
+impl<R: RecordBatchReader + Send + 'static> OneStream<R> {
+    pub(crate) fn new(rows: R) -> Self {
+        let schema = rows.schema();
+        Self { rows: Mutex::new(Some(rows)), schema }
+    }
+
+    /// What `look` sees of the rows, until they are taken.
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&R) -> T) -> Option<T> {
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(look)
+    }
+
+    pub(crate) fn schema<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        schema_capsule(py, &self.schema)
+    }
+
+    /// A capsule with the rows. `again` says how to get them again.
+    pub(crate) fn take<'py>(
+        &self,
+        py: Python<'py>,
+        again: &str,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let rows = rows.ok_or_else(|| usage(py, "the rows were read already", Some(again)))?;
+        stream_capsule(py, Box::new(rows))
+    }
+}
+
 /// Imports an array from an object with `__arrow_c_array__`.
 ///
 /// # Errors
@@ -67,6 +100,19 @@ pub(crate) fn import_array(exporter: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
     let import = || unsafe { from_ffi(FFI_ArrowArray::from_raw(array.as_ptr()), schema.as_ref()) };
     catch_panics(|| import().map(make_array))
         .map_err(|error| usage(exporter.py(), &error.to_string(), None))
+}
+
+/// Imports the schema of an object with `__arrow_c_schema__`.
+///
+/// # Errors
+/// The exception that the method raised, or a `UsageError` when the schema breaks Arrow's rules.
+pub(crate) fn import_schema(exporter: &Bound<'_, PyAny>) -> PyResult<Schema> {
+    let capsule: Bound<'_, PyCapsule> = exporter.call_method0("__arrow_c_schema__")?.extract()?;
+    let schema = capsule.pointer_checked(Some(SCHEMA))?.cast::<FFI_ArrowSchema>();
+    // SAFETY: `pointer_checked` saw the interface's name, so the capsule holds this struct
+    // ("Capsule Structure"), which is only read. It lives to the end of this function.
+    let import = || Schema::try_from(unsafe { schema.as_ref() });
+    catch_panics(import).map_err(|error| usage(exporter.py(), &error.to_string(), None))
 }
 
 /// Imports a stream from an object with `__arrow_c_stream__`.

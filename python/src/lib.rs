@@ -15,6 +15,10 @@
 //!
 //! dray.PageFile ── _dray.PageFile ──▶ dray_pagefile::PageFile ──▶ dray.Object, or an Arrow stream
 //!
+//! dray.edit_pages ── _dray.PageFileEditor ──▶ dray.ObjectEditor, dray.ListEditor ──▶ a new file
+//!
+//! dray.PageWriter ◀── dicts ── _dray.PageWriter ──▶ dray_pagefile::PageFileWriter
+//!
 //! dray.sort(any Arrow stream) ── _dray.sort ──▶ _dray.Sorted ──▶ an Arrow stream
 //! ```
 //!
@@ -24,9 +28,11 @@
 
 #![deny(unsafe_code)]
 
+mod assign;
 mod capsule;
 mod connection;
 mod copy;
+mod edit;
 mod error;
 mod monitor;
 mod nest;
@@ -35,6 +41,7 @@ mod objects;
 mod pages;
 mod parameters;
 mod plan;
+mod put;
 mod reader;
 mod result;
 mod rows;
@@ -57,6 +64,8 @@ mod _dray {
     #[pymodule_export]
     use crate::copy::{Copy, enclosable, is_query, other_library};
     #[pymodule_export]
+    use crate::edit::{ListEditor, ObjectEditor, PageFileEditor};
+    #[pymodule_export]
     use crate::monitor::{Estimate, Progress};
     #[pymodule_export]
     use crate::nest::{Nested, nest};
@@ -65,7 +74,7 @@ mod _dray {
     #[pymodule_export]
     use crate::objects::Objects;
     #[pymodule_export]
-    use crate::pages::{PageFile, write_pages};
+    use crate::pages::{PageFile, PageWriter, write_pages};
     #[pymodule_export]
     use crate::plan::{Plan, part_uri, plan, read_partition};
     #[pymodule_export]

@@ -2,31 +2,26 @@
 
 use std::borrow::BorrowMut;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use arrow::datatypes::SchemaRef;
-use arrow::record_batch::RecordBatchReader;
 use dray_nest::{Error, NestOptions, Spec, nest_from};
 use dray_sort::ByteSize;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use crate::capsule::{schema_capsule, stream_capsule};
+use crate::capsule::OneStream;
 use crate::connection::Connection;
 use crate::error::{detached, execution, usage};
 use crate::monitor::Monitor;
 
 /// Nested rows, as an Arrow stream that can be read once.
 #[pyclass(frozen, module = "dray._dray")]
-pub struct Nested {
-    rows: Mutex<Option<dray_nest::Nested>>,
-    schema: SchemaRef,
-}
+pub struct Nested(OneStream<dray_nest::Nested>);
 
 #[pymethods]
 impl Nested {
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        schema_capsule(py, &self.schema)
+        self.0.schema(py)
     }
 
     #[pyo3(signature = (requested_schema=None))]
@@ -37,10 +32,7 @@ impl Nested {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         // The interface allows producers to ignore the requested schema.
         let _ = requested_schema;
-        let rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let rows =
-            rows.ok_or_else(|| usage(py, "the objects were read already", Some("nest again")))?;
-        stream_capsule(py, Box::new(rows))
+        self.0.take(py, "nest again")
     }
 }
 
@@ -66,7 +58,7 @@ pub fn nest(
     let watched = monitor.clone();
     let nested = detached(py, move || {
         let connection: &mut dray_client::Connection = BorrowMut::borrow_mut(&mut lease);
-        nest_from(connection, &spec, &options, &mut || Some(watched.clone().watch()))
+        nest_from(connection, &spec, &options, &mut |_| Some(watched.clone().watch()))
     })?;
     let nested = nested.map_err(|error| {
         monitor.take_raised().unwrap_or_else(|| match error {
@@ -74,5 +66,5 @@ pub fn nest(
             error => execution(py, &error.to_string()),
         })
     })?;
-    Ok(Nested { schema: nested.schema(), rows: Mutex::new(Some(nested)) })
+    Ok(Nested(OneStream::new(nested)))
 }

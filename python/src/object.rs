@@ -25,22 +25,23 @@ const INLINE_BYTES_MAX: usize = 12;
 /// The fields of objects, structs or items.
 #[derive(Debug)]
 pub(crate) struct Class {
-    fields: Vec<Member>,
+    pub(crate) fields: Vec<Member>,
     /// The number of the field with this name, if there is only one.
     by_name: HashMap<String, Option<usize>>,
 }
 
 /// A field of a class.
 #[derive(Debug)]
-struct Member {
-    name: Py<PyString>,
+pub(crate) struct Member {
+    pub(crate) name: Py<PyString>,
     at: usize,
+    pub(crate) nullable: bool,
     present_bit: Option<ValidityBit>,
-    kind: Kind,
+    pub(crate) kind: Kind,
 }
 
 #[derive(Debug)]
-enum Kind {
+pub(crate) enum Kind {
     Value(Value),
     Struct(Arc<Class>),
     List(Arc<Items>),
@@ -48,19 +49,21 @@ enum Kind {
 
 /// A value that is neither a struct nor a list.
 #[derive(Debug)]
-struct Value {
-    data_type: Type,
+pub(crate) struct Value {
+    pub(crate) data_type: Type,
     /// Its field in Arrow, with the extension type.
-    field: Field,
+    pub(crate) field: Field,
 }
 
 #[derive(Debug)]
-struct Items {
-    nullable: bool,
+pub(crate) struct Items {
+    pub(crate) nullable: bool,
     stride: usize,
-    item: Kind,
+    pub(crate) item: Kind,
     /// Whether they are the pairs of a map.
-    pairs: bool,
+    pub(crate) pairs: bool,
+    /// The number of items, if the type has one.
+    pub(crate) size: Option<usize>,
 }
 
 impl Class {
@@ -76,6 +79,7 @@ impl Class {
             Member {
                 name: PyString::intern(py, &layout.name).unbind(),
                 at: layout.at,
+                nullable: layout.own_bit.is_some(),
                 present_bit: layout.present_bit,
                 kind: Kind::new(py, &layout.shape, field),
             }
@@ -84,7 +88,8 @@ impl Class {
         Self { fields, by_name }
     }
 
-    fn number(&self, py: Python<'_>, name: &str) -> PyResult<Option<usize>> {
+    /// The number of the field with this name.
+    pub(crate) fn number(&self, py: Python<'_>, name: &str) -> PyResult<Option<usize>> {
         match self.by_name.get(name) {
             None => Ok(None),
             Some(Some(number)) => Ok(Some(*number)),
@@ -93,13 +98,70 @@ impl Class {
     }
 }
 
+impl Member {
+    pub(crate) fn name<'m>(&'m self, py: Python<'m>) -> &'m str {
+        self.name.bind(py).to_str().unwrap_or_default()
+    }
+
+    pub(crate) fn is_present(&self, view: View<'_>, at: usize) -> PyResult<bool> {
+        self.present_bit.map_or(Ok(true), |bit| view.has(at, bit))
+    }
+
+    /// Where it lies in the record at `at`. A struct's fields are fields of the record around it.
+    pub(crate) fn position(&self, at: usize) -> usize {
+        at + self.at
+    }
+}
+
+impl Class {
+    pub(crate) fn names<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, self.fields.iter().map(|member| &member.name))
+    }
+
+    /// Whether there is a field of this name.
+    pub(crate) fn has(&self, name: &Bound<'_, PyAny>) -> bool {
+        name.extract::<&str>().is_ok_and(|name| self.by_name.contains_key(name))
+    }
+
+    /// The record at `at` as a dict.
+    pub(crate) fn plain<'py>(
+        &self,
+        py: Python<'py>,
+        view: View<'_>,
+        at: usize,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        if let Some((name, _)) = self.by_name.iter().find(|(_, number)| number.is_none()) {
+            return Err(several(py, name));
+        }
+        let dict = PyDict::new(py);
+        for member in &self.fields {
+            dict.set_item(&member.name, self.plain_value(py, member, view, at)?)?;
+        }
+        Ok(dict)
+    }
+
+    fn plain_value<'py>(
+        &self,
+        py: Python<'py>,
+        member: &Member,
+        view: View<'_>,
+        at: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match member.is_present(view, at)? {
+            true => member.kind.plain(py, view, member.position(at)),
+            false => Ok(py.None().into_bound(py)),
+        }
+    }
+}
+
 impl Kind {
     fn new(py: Python<'_>, shape: &Shape, field: &Field) -> Self {
-        let items = |layout: &ItemLayout, field: &Field, pairs| {
+        let items = |layout: &ItemLayout, field: &Field, pairs, size| {
             let item = Self::new(py, &layout.item, field);
             let (nullable, stride) = (layout.nullable, layout.stride);
-            Self::List(Arc::new(Items { nullable, stride, item, pairs }))
+            Self::List(Arc::new(Items { nullable, stride, item, pairs, size }))
         };
+        let value = |data_type| Self::Value(Value { data_type, field: field.clone() });
         match (shape, field.data_type()) {
             (_, DataType::Dictionary(_, value)) => {
                 Self::new(py, shape, &field.clone().with_data_type(value.as_ref().clone()))
@@ -108,19 +170,17 @@ impl Kind {
                 Self::Struct(Arc::new(Class::new(py, layouts, fields)))
             }
             (
-                Shape::List(layout) | Shape::FixedList(_, layout),
-                DataType::List(item)
-                | DataType::LargeList(item)
-                | DataType::ListView(item)
-                | DataType::FixedSizeList(item, _),
-            ) => items(layout, item, false),
-            (Shape::Map(layout), DataType::Map(entries, _)) => items(layout, entries, true),
-            (Shape::Value(data_type), _) => {
-                Self::Value(Value { data_type: data_type.clone(), field: field.clone() })
+                Shape::List(layout),
+                DataType::List(item) | DataType::LargeList(item) | DataType::ListView(item),
+            ) => items(layout, item, false, None),
+            (Shape::FixedList(size, layout), DataType::FixedSizeList(item, _)) => {
+                items(layout, item, false, Some(*size))
             }
+            (Shape::Map(layout), DataType::Map(entries, _)) => items(layout, entries, true, None),
+            (Shape::Value(data_type), _) => value(data_type.clone()),
             (shape, other) => {
                 debug_assert!(false, "{shape:?} is not laid out as Arrow's {other}");
-                Self::Value(Value { data_type: Type::Null, field: field.clone() })
+                value(Type::Null)
             }
         }
     }
@@ -133,58 +193,109 @@ impl Kind {
         at: usize,
     ) -> PyResult<Bound<'py, PyAny>> {
         match self {
-            Self::Value(value) => value.read(py, extent, at),
+            Self::Value(value) => value.read(py, extent.view(), at),
             Self::Struct(class) => {
-                let record = Record { class: class.clone(), extent: extent.clone(), at };
-                Ok(Bound::new(py, Object(record))?.into_any())
+                let (class, extent) = (class.clone(), extent.clone());
+                let object = Object { class, extent, at, whole: false };
+                Ok(Bound::new(py, object)?.into_any())
             }
+            Self::List(items) if items.pairs => self.plain(py, extent.view(), at),
             Self::List(items) => {
-                let (from, count) = (extent.u32(at)?, extent.u32(at + 4)?);
+                let (from, count) = extent.view().items(at)?;
                 let list = List { items: items.clone(), extent: extent.clone(), from, count };
-                match items.pairs {
-                    true => list.plain(py),
-                    false => Ok(Bound::new(py, list)?.into_any()),
-                }
+                Ok(Bound::new(py, list)?.into_any())
             }
         }
     }
 
     /// The same with dicts and lists in place of objects.
-    fn plain<'py>(
+    pub(crate) fn plain<'py>(
         &self,
         py: Python<'py>,
-        extent: &Extent,
+        view: View<'_>,
         at: usize,
     ) -> PyResult<Bound<'py, PyAny>> {
         match self {
-            Self::Value(value) => value.read(py, extent, at),
-            Self::Struct(class) => {
-                let record = Record { class: class.clone(), extent: extent.clone(), at };
-                Ok(record.plain(py)?.into_any())
-            }
+            Self::Value(value) => value.read(py, view, at),
+            Self::Struct(class) => Ok(class.plain(py, view, at)?.into_any()),
             Self::List(items) => {
-                let (from, count) = (extent.u32(at)?, extent.u32(at + 4)?);
-                List { items: items.clone(), extent: extent.clone(), from, count }.plain(py)
+                let (from, count) = view.items(at)?;
+                Ok(items.plain(py, view, from, count)?.into_any())
             }
         }
     }
 }
 
-impl Value {
-    fn read<'py>(
+impl Items {
+    /// The position of item `i` of `count`, unless it is missing.
+    pub(crate) fn position(
+        &self,
+        view: View<'_>,
+        from: usize,
+        count: usize,
+        i: usize,
+    ) -> PyResult<Option<usize>> {
+        let bit = ValidityBit { at: i / 8, mask: 1 << (i % 8) };
+        if self.nullable && !view.has(from, bit)? {
+            return Ok(None);
+        }
+        Ok(Some(self.records_at(from, count) + i * self.stride))
+    }
+
+    /// Items lie behind their bitmap (page.md section 5).
+    fn records_at(&self, from: usize, count: usize) -> usize {
+        let bitmap = if self.nullable { count.div_ceil(8).next_multiple_of(8) } else { 0 };
+        from + bitmap
+    }
+
+    /// All items with dicts and lists in place of objects.
+    pub(crate) fn plain<'py>(
         &self,
         py: Python<'py>,
-        extent: &Extent,
+        view: View<'_>,
+        from: usize,
+        count: usize,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let items = (0..count).map(|i| match self.position(view, from, count, i)? {
+            Some(at) => self.plain_item(py, view, at),
+            None => Ok(py.None().into_bound(py)),
+        });
+        PyList::new(py, items.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// An item, which is present; a map's is a tuple of key and value.
+    pub(crate) fn plain_item<'py>(
+        &self,
+        py: Python<'py>,
+        view: View<'_>,
+        at: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match &self.item {
+            Kind::Struct(class) if self.pairs => {
+                let pair =
+                    class.fields.iter().map(|member| class.plain_value(py, member, view, at));
+                Ok(PyTuple::new(py, pair.collect::<PyResult<Vec<_>>>()?)?.into_any())
+            }
+            item => item.plain(py, view, at),
+        }
+    }
+}
+
+impl Value {
+    pub(crate) fn read<'py>(
+        &self,
+        py: Python<'py>,
+        view: View<'_>,
         at: usize,
     ) -> PyResult<Bound<'py, PyAny>> {
         macro_rules! number {
             ($number:ty) => {
-                any(py, <$number>::from_le_bytes(extent.load(at)?))
+                any(py, <$number>::from_le_bytes(view.load(at)?))
             };
         }
         match &self.data_type {
             Type::Null => Ok(py.None().into_bound(py)),
-            Type::Boolean => any(py, extent.load(at)? == [1]),
+            Type::Boolean => any(py, view.load(at)? == [1]),
             Type::Int8 => number!(i8),
             Type::Int16 => number!(i16),
             Type::Int32 => number!(i32),
@@ -195,14 +306,14 @@ impl Value {
             Type::UInt64 => number!(u64),
             Type::Float32 => number!(f32),
             Type::Float64 => number!(f64),
-            Type::Utf8 => match str::from_utf8(extent.string(at)?) {
+            Type::Utf8 => match str::from_utf8(view.string(at)?) {
                 Ok(text) => Ok(PyString::new(py, text).into_any()),
                 Err(_) => Err(broken()),
             },
-            Type::Binary => Ok(PyBytes::new(py, extent.string(at)?).into_any()),
+            Type::Binary => Ok(PyBytes::new(py, view.string(at)?).into_any()),
             other => {
                 let width = other.width().ok_or_else(broken)?;
-                self.by_arrow(py, extent.bytes(at, width)?)
+                self.by_arrow(py, view.bytes(at, width)?)
             }
         }
     }
@@ -218,7 +329,7 @@ impl Value {
     }
 }
 
-fn several(py: Python<'_>, name: &str) -> PyErr {
+pub(crate) fn several(py: Python<'_>, name: &str) -> PyErr {
     usage(
         py,
         &format!("there are several fields {name:?}"),
@@ -226,105 +337,100 @@ fn several(py: Python<'_>, name: &str) -> PyErr {
     )
 }
 
-fn broken() -> PyErr {
+pub(crate) fn broken() -> PyErr {
     Python::attach(|py| execution(py, "an object of a verified page is not as its schema says"))
 }
 
-/// The bytes of an object, with the page that they are in.
-#[derive(Debug, Clone)]
-struct Extent {
-    page: VerifiedPage,
-    from: usize,
-    to: usize,
-}
+/// The bytes of an object.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct View<'a>(pub(crate) &'a [u8]);
 
-impl Extent {
-    fn bytes(&self, at: usize, count: usize) -> PyResult<&[u8]> {
-        let object = self.page.bytes().get(self.from..self.to).unwrap_or_default();
-        object.get(at..at + count).ok_or_else(broken)
+impl<'a> View<'a> {
+    fn bytes(self, at: usize, count: usize) -> PyResult<&'a [u8]> {
+        self.0.get(at..at + count).ok_or_else(broken)
     }
 
-    fn load<const N: usize>(&self, at: usize) -> PyResult<[u8; N]> {
+    fn load<const N: usize>(self, at: usize) -> PyResult<[u8; N]> {
         self.bytes(at, N)?.first_chunk().copied().ok_or_else(broken)
     }
 
-    fn u32(&self, at: usize) -> PyResult<usize> {
+    fn u32(self, at: usize) -> PyResult<usize> {
         Ok(u32::from_le_bytes(self.load(at)?) as usize)
     }
 
-    fn has(&self, at: usize, bit: ValidityBit) -> PyResult<bool> {
+    fn has(self, at: usize, bit: ValidityBit) -> PyResult<bool> {
         let [byte] = self.load(at + bit.at)?;
         Ok(byte & bit.mask != 0)
     }
 
-    fn string(&self, at: usize) -> PyResult<&[u8]> {
+    fn string(self, at: usize) -> PyResult<&'a [u8]> {
         let length = self.u32(at)?;
         let from = if length <= INLINE_BYTES_MAX { at + 4 } else { self.u32(at + 12)? };
         self.bytes(from, length)
     }
+
+    /// Where the items of the list at `at` begin, and how many they are.
+    pub(crate) fn items(self, at: usize) -> PyResult<(usize, usize)> {
+        Ok((self.u32(at)?, self.u32(at + 4)?))
+    }
 }
 
-/// An object, a struct or an item.
-#[derive(Debug)]
-struct Record {
-    class: Arc<Class>,
-    extent: Extent,
-    at: usize,
+/// An object in its page.
+#[derive(Debug, Clone)]
+struct Extent {
+    page: VerifiedPage,
+    slot: usize,
 }
 
-impl Record {
-    fn value<'py>(&self, py: Python<'py>, member: &Member) -> PyResult<Bound<'py, PyAny>> {
-        match self.is_present(member)? {
-            true => member.kind.read(py, &self.extent, self.position(member)),
-            false => Ok(py.None().into_bound(py)),
-        }
-    }
-
-    fn is_present(&self, member: &Member) -> PyResult<bool> {
-        member.present_bit.map_or(Ok(true), |bit| self.extent.has(self.at, bit))
-    }
-
-    /// A struct's fields are fields of the record around it.
-    fn position(&self, member: &Member) -> usize {
-        self.at + member.at
-    }
-
-    fn values<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        self.class.fields.iter().map(|member| self.value(py, member)).collect()
-    }
-
-    fn plain<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        if let Some((name, _)) = self.class.by_name.iter().find(|(_, number)| number.is_none()) {
-            return Err(several(py, name));
-        }
-        let dict = PyDict::new(py);
-        for member in &self.class.fields {
-            let value = match self.is_present(member)? {
-                true => member.kind.plain(py, &self.extent, self.position(member))?,
-                false => py.None().into_bound(py),
-            };
-            dict.set_item(&member.name, value)?;
-        }
-        Ok(dict)
+impl Extent {
+    fn view(&self) -> View<'_> {
+        View(self.page.object(self.slot).map_or(&[], |object| object.bytes()))
     }
 }
 
 /// An object of a page, or a struct in one. `dray/_dray.pyi` documents the methods.
 #[pyclass(frozen, mapping, module = "dray")]
-pub struct Object(Record);
+pub struct Object {
+    class: Arc<Class>,
+    extent: Extent,
+    at: usize,
+    /// Whether it is a whole object of the page.
+    whole: bool,
+}
 
 impl Object {
     /// An object of a page, which has such a class.
     pub(crate) fn new(class: &Arc<Class>, page: &VerifiedPage, slot: usize) -> PyResult<Self> {
-        let object = page.object(slot).ok_or_else(broken)?;
-        let from = object.bytes().as_ptr().addr() - page.bytes().as_ptr().addr();
-        let extent = Extent { page: page.clone(), from, to: from + object.bytes().len() };
-        Ok(Self(Record { class: class.clone(), extent, at: 0 }))
+        if slot >= page.len() {
+            return Err(broken());
+        }
+        let extent = Extent { page: page.clone(), slot };
+        Ok(Self { class: class.clone(), extent, at: 0, whole: true })
+    }
+
+    /// The object of the page, unless it is a struct within one.
+    pub(crate) fn whole(&self) -> Option<dray_page::Object<'_>> {
+        self.extent.page.object(self.extent.slot).filter(|_| self.whole)
+    }
+
+    pub(crate) fn plain<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.class.plain(py, self.extent.view(), self.at)
+    }
+
+    fn value<'py>(&self, py: Python<'py>, member: &Member) -> PyResult<Bound<'py, PyAny>> {
+        match member.is_present(self.extent.view(), self.at)? {
+            true => member.kind.read(py, &self.extent, member.position(self.at)),
+            false => Ok(py.None().into_bound(py)),
+        }
+    }
+
+    fn read_all<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        self.class.fields.iter().map(|member| self.value(py, member)).collect()
     }
 
     fn find<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
-        match self.0.class.number(py, name)? {
-            Some(number) => self.0.value(py, &self.0.class.fields[number]).map(Some),
+        match self.class.number(py, name)? {
+            Some(number) => self.value(py, &self.class.fields[number]).map(Some),
             None => Ok(None),
         }
     }
@@ -332,7 +438,7 @@ impl Object {
     /// The plain value of what compares with objects: objects themselves, and dicts.
     fn compared<'py>(other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         match other.cast::<Self>() {
-            Ok(object) => Ok(object.get().0.plain(other.py())?.into_any()),
+            Ok(object) => Ok(object.get().plain(other.py())?.into_any()),
             Err(_) => Ok(other.clone()),
         }
     }
@@ -365,7 +471,7 @@ impl Object {
     }
 
     fn __len__(&self) -> usize {
-        self.0.class.fields.len()
+        self.class.fields.len()
     }
 
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
@@ -373,20 +479,19 @@ impl Object {
     }
 
     fn __contains__(&self, name: &Bound<'_, PyAny>) -> bool {
-        name.extract::<&str>().is_ok_and(|name| self.0.class.by_name.contains_key(name))
+        self.class.has(name)
     }
 
     fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        PyList::new(py, self.0.class.fields.iter().map(|member| &member.name))
+        self.class.names(py)
     }
 
     fn values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        PyList::new(py, self.0.values(py)?)
+        PyList::new(py, self.read_all(py)?)
     }
 
     fn items<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let names = self.0.class.fields.iter().map(|member| member.name.bind(py).clone());
-        PyList::new(py, names.zip(self.0.values(py)?))
+        PyList::new(py, self.class.names(py)?.iter().zip(self.read_all(py)?))
     }
 
     #[pyo3(signature = (name, default = None))]
@@ -400,11 +505,11 @@ impl Object {
     }
 
     fn dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        self.0.plain(py)
+        self.plain(py)
     }
 
     fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<bool> {
-        self.0.plain(py)?.as_any().eq(Self::compared(other)?)
+        self.plain(py)?.as_any().eq(Self::compared(other)?)
     }
 
     fn __dir__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
@@ -416,7 +521,36 @@ impl Object {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        Ok(format!("Object({})", self.0.plain(py)?.repr()?))
+        Ok(format!("Object({})", self.plain(py)?.repr()?))
+    }
+}
+
+/// What an index of Python picks of a list.
+pub(crate) enum Picked<S> {
+    Item(usize),
+    Slice(S),
+}
+
+impl Picked<()> {
+    /// Picks of `count` items.
+    pub(crate) fn of(
+        index: &Bound<'_, PyAny>,
+        count: usize,
+    ) -> PyResult<Picked<impl ExactSizeIterator<Item = usize> + use<>>> {
+        if let Ok(slice) = index.cast::<PySlice>() {
+            let part = slice.indices(isize::try_from(count).map_err(|_| broken())?)?;
+            // Python has cut the slice to the items that there are.
+            let items = 0..part.slicelength;
+            return Ok(Picked::Slice(
+                items.map(move |n| (part.start + part.step * n as isize) as usize),
+            ));
+        }
+        let i: isize = index.extract()?;
+        let from_end = if i < 0 { i.checked_add_unsigned(count) } else { Some(i) };
+        match from_end.and_then(|i| usize::try_from(i).ok()).filter(|i| *i < count) {
+            Some(i) => Ok(Picked::Item(i)),
+            None => Err(PyIndexError::new_err(format!("item {i} of {count}"))),
+        }
     }
 }
 
@@ -430,45 +564,17 @@ pub struct List {
 }
 
 impl List {
-    /// The position of an item, unless it is missing.
-    fn position(&self, i: usize) -> PyResult<Option<usize>> {
-        let bit = ValidityBit { at: i / 8, mask: 1 << (i % 8) };
-        if self.items.nullable && !self.extent.has(self.from, bit)? {
-            return Ok(None);
-        }
-        Ok(Some(self.records_at() + i * self.items.stride))
-    }
-
-    /// Items lie behind their bitmap (page.md section 5).
-    fn records_at(&self) -> usize {
-        let bitmap =
-            if self.items.nullable { self.count.div_ceil(8).next_multiple_of(8) } else { 0 };
-        self.from + bitmap
-    }
-
     fn item<'py>(&self, py: Python<'py>, i: usize) -> PyResult<Bound<'py, PyAny>> {
-        match self.position(i)? {
-            Some(at) => self.items.item.read(py, &self.extent, at),
+        let Self { items, extent, from, count } = self;
+        match items.position(extent.view(), *from, *count, i)? {
+            Some(at) => items.item.read(py, extent, at),
             None => Ok(py.None().into_bound(py)),
         }
     }
 
-    /// All items with dicts and lists in place of objects; a map's are tuples of key and value.
-    fn plain<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let items = (0..self.count).map(|i| match (self.position(i)?, &self.items.item) {
-            (None, _) => Ok(py.None().into_bound(py)),
-            (Some(at), Kind::Struct(class)) if self.items.pairs => {
-                let record = Record { class: class.clone(), extent: self.extent.clone(), at };
-                let pair =
-                    record.class.fields.iter().map(|member| match record.is_present(member)? {
-                        true => member.kind.plain(py, &record.extent, record.position(member)),
-                        false => Ok(py.None().into_bound(py)),
-                    });
-                Ok(PyTuple::new(py, pair.collect::<PyResult<Vec<_>>>()?)?.into_any())
-            }
-            (Some(at), item) => item.plain(py, &self.extent, at),
-        });
-        Ok(PyList::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any())
+    pub(crate) fn plain<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let items = self.items.plain(py, self.extent.view(), self.from, self.count)?;
+        Ok(items.into_any())
     }
 
     /// The type of the numbers that lie side by side, as NumPy's `typestr` and `struct` call it.
@@ -495,7 +601,7 @@ impl List {
     /// The bytes of numbers that lie side by side, with their type.
     fn number_bytes(&self) -> PyResult<Option<(&[u8], &'static str, &'static str)>> {
         let Some((numpy, format)) = self.numbers() else { return Ok(None) };
-        let bytes = self.extent.bytes(self.from, self.count * self.items.stride)?;
+        let bytes = self.extent.view().bytes(self.from, self.count * self.items.stride)?;
         Ok(Some((bytes, numpy, format)))
     }
 }
@@ -511,19 +617,12 @@ impl List {
         index: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, list) = (slf.py(), slf.get());
-        if let Ok(slice) = index.cast::<PySlice>() {
-            let count = isize::try_from(list.count).map_err(|_| broken())?;
-            let part = slice.indices(count)?;
-            // Python has cut the slice to the items that there are.
-            let items = (0..part.slicelength as isize)
-                .map(|n| list.item(py, (part.start + part.step * n) as usize));
-            return Ok(PyList::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any());
-        }
-        let i: isize = index.extract()?;
-        let from_end = if i < 0 { i.checked_add_unsigned(list.count) } else { Some(i) };
-        match from_end.and_then(|i| usize::try_from(i).ok()).filter(|i| *i < list.count) {
-            Some(i) => list.item(py, i),
-            None => Err(PyIndexError::new_err(format!("item {i} of {}", list.count))),
+        match Picked::of(index, list.count)? {
+            Picked::Item(i) => list.item(py, i),
+            Picked::Slice(slice) => {
+                let items = slice.map(|i| list.item(py, i)).collect::<PyResult<Vec<_>>>()?;
+                Ok(PyList::new(py, items)?.into_any())
+            }
         }
     }
 

@@ -1,8 +1,8 @@
-//! `dray.PageFile`: objects of a page file, and writing one.
+//! `dray.PageFile`, `dray.PageWriter`: objects of a page file, and writing one.
 
 use std::fs::File;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use arrow::array::{RecordBatch, RecordBatchIterator};
 use arrow::datatypes::SchemaRef;
@@ -10,19 +10,23 @@ use arrow::error::ArrowError;
 use dray_format::arrow::{
     StringLayout, batch_from_arrow, batch_to_arrow, schema_from_arrow, schema_to_arrow,
 };
-use dray_page::{ColumnsBuilder, VerifiedPage};
-use dray_pagefile::{Error, ErrorKind, KeyPath, KeyValue, PageFileOptions, PageFileWriter};
+use dray_page::{ColumnsBuilder, Layout, VerifiedPage};
+use dray_pagefile::{
+    Error, ErrorKind, KeyPath, KeyValue, PageFileOptions, PageFileWriter, Written,
+};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyCapsule, PyInt, PyString};
 
-use crate::capsule::{import_stream, schema_capsule, stream_capsule};
+use crate::assign::{self, New};
+use crate::capsule::{import_schema, import_stream, schema_capsule, stream_capsule};
 use crate::error::{detached, execution, usage};
 use crate::object::{Class, Object};
+use crate::put::Put;
 
 /// The largest batch. One page, or the objects of one call, become one.
 const BATCH_BYTES_MAX: u64 = 2 << 30;
 
-fn exception(py: Python<'_>, error: &Error) -> PyErr {
+pub(crate) fn exception(py: Python<'_>, error: &Error) -> PyErr {
     match error.kind() {
         ErrorKind::Usage | ErrorKind::Io | ErrorKind::Magic => usage(py, &error.to_string(), None),
         _ => execution(py, &error.to_string()),
@@ -85,7 +89,7 @@ impl PageFile {
 
     /// The numbers of the objects with a key.
     fn find(&self, py: Python<'_>, key: Vec<Bound<'_, PyAny>>) -> PyResult<Vec<u64>> {
-        let key = key.iter().map(key_value).collect::<PyResult<Vec<_>>>()?;
+        let key = key_values(&key)?;
         let found = detached(py, || self.file.find(&key))?;
         found.map_err(|error| exception(py, &error))
     }
@@ -126,6 +130,11 @@ fn batch(
     let mut columns = ColumnsBuilder::new(file.layout().clone(), BATCH_BYTES_MAX);
     columns.append(objects)?;
     batch_to_arrow(columns.finish(), schema).map_err(Error::usage)
+}
+
+/// The values of a key.
+pub(crate) fn key_values(key: &[Bound<'_, PyAny>]) -> PyResult<Vec<KeyValue>> {
+    key.iter().map(key_value).collect()
 }
 
 fn key_value(value: &Bound<'_, PyAny>) -> PyResult<KeyValue> {
@@ -174,4 +183,113 @@ pub fn write_pages(
 
 fn text(error: impl std::error::Error) -> String {
     error.to_string()
+}
+
+/// Writes objects into a new file. `dray/_pages.py` documents the methods.
+#[pyclass(frozen, module = "dray._dray")]
+pub struct PageWriter {
+    class: Class,
+    put: Put,
+    /// None once the file has ended, or failed.
+    writer: Mutex<Option<PageFileWriter<Arc<File>>>>,
+    file: Arc<File>,
+}
+
+impl PageWriter {
+    /// Calls `run` with the writer. A file that can't be written takes no more objects.
+    fn with(
+        &self,
+        py: Python<'_>,
+        run: impl FnOnce(&mut PageFileWriter<Arc<File>>) -> dray_pagefile::Result<()>,
+    ) -> PyResult<dray_pagefile::Result<()>> {
+        let mut writer = held(py, &self.writer)?;
+        let written = run(writer.as_mut().ok_or_else(|| ended(py))?);
+        if written.as_ref().is_err_and(|error| error.kind() == ErrorKind::Io) {
+            *writer = None;
+        }
+        Ok(written)
+    }
+}
+
+#[pymethods]
+impl PageWriter {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        schema: &Bound<'_, PyAny>,
+        key: Vec<KeyPath>,
+    ) -> PyResult<Self> {
+        let schema = schema_from_arrow(&import_schema(schema)?);
+        let schema = schema.map_err(|error| usage(py, &error.to_string(), None))?;
+        let layout = Layout::new(schema.clone());
+        let layout = layout.map_err(|error| usage(py, &error.to_string(), None))?;
+        let arrow = schema_to_arrow(&schema, StringLayout::default());
+        let class = Class::new(py, &layout.fields(), arrow.fields());
+        let put = put_for(py, &layout)?;
+        let file = File::create(path).map_err(|error| execution(py, &error.to_string()))?;
+        let file = Arc::new(file);
+        let options = PageFileOptions { key, ..PageFileOptions::default() };
+        let writer = PageFileWriter::new(file.clone(), schema, &options);
+        let writer = writer.map_err(|error| execution(py, &error.to_string()))?;
+        Ok(Self { class, put, writer: Mutex::new(Some(writer)), file })
+    }
+
+    fn append(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        if let Some(object) = whole(value) {
+            match self.with(py, |writer| writer.copy(object))? {
+                Err(error) if is_of_another_schema(&error) => {}
+                done => return done.map_err(|error| execution(py, &error.to_string())),
+            }
+        }
+        let new = object_for(py, &self.class, value)?;
+        let built = self.with(py, |writer| writer.build(|object| self.put.write(object, &new)))?;
+        built.map_err(|error| execution(py, &error.to_string()))
+    }
+
+    fn finish(&self, py: Python<'_>) -> PyResult<(u64, u64, u64)> {
+        let taken = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let writer = taken.ok_or_else(|| ended(py))?;
+        let file = &self.file;
+        let written = detached(py, || {
+            let written = writer.finish().map_err(|error| error.to_string())?;
+            file.sync_all().map(|()| written).map_err(|error| error.to_string())
+        })?;
+        let Written { objects, pages, bytes } = written.map_err(|error| execution(py, &error))?;
+        Ok((objects, pages, bytes))
+    }
+}
+
+/// What writes the objects of a schema.
+pub(crate) fn put_for(py: Python<'_>, layout: &Layout) -> PyResult<Put> {
+    Put::new(layout).map_err(|error| usage(py, &error.to_string(), Some("rename one of them")))
+}
+
+/// The fields of a whole object.
+pub(crate) fn object_for(py: Python<'_>, class: &Class, value: &Bound<'_, PyAny>) -> PyResult<New> {
+    assign::object_for(class, value).map_err(|refused| refused.raise(py, ""))
+}
+
+/// The object of a page that a value is.
+pub(crate) fn whole<'v>(value: &'v Bound<'_, PyAny>) -> Option<dray_page::Object<'v>> {
+    value.cast::<Object>().ok()?.get().whole()
+}
+
+/// Whether an object was not copied because it has another schema.
+pub(crate) fn is_of_another_schema(error: &dray_pagefile::Error) -> bool {
+    error.kind() == ErrorKind::Inside(dray_page::ErrorKind::Unsupported)
+}
+
+/// The error of what is used too late.
+pub(crate) fn ended(py: Python<'_>) -> PyErr {
+    usage(py, "the block in which the file could be changed has ended, or the file failed", None)
+}
+
+/// Locks what only a finalizer of Python could hold: threads have Python's lock.
+pub(crate) fn held<'m, T>(py: Python<'_>, mutex: &'m Mutex<T>) -> PyResult<MutexGuard<'m, T>> {
+    match mutex.try_lock() {
+        Ok(held) => Ok(held),
+        Err(TryLockError::Poisoned(held)) => Ok(held.into_inner()),
+        Err(TryLockError::WouldBlock) => Err(usage(py, "the file is in use", None)),
+    }
 }

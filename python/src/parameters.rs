@@ -32,7 +32,7 @@ use crate::error::{is, type_name, usage};
 
 /// The ordinal of 1970-01-01 in Python, where 0001-01-01 has ordinal 1.
 pub(crate) const EPOCH_ORDINAL: i32 = 719_163;
-const DAY_MICROSECONDS: i64 = 86_400_000_000;
+const DAY_SECONDS: i128 = 86_400;
 /// Integers of more bits have more than 76 digits, which no decimal type holds.
 const DECIMAL_BITS: u64 = 253;
 
@@ -73,9 +73,7 @@ pub(crate) fn parameters(params: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
 
 /// An array of one value, and the name of its Arrow extension type, if it has one.
 fn parameter(value: &Bound<'_, PyAny>, name: &str) -> PyResult<(ArrayRef, Option<&'static str>)> {
-    static UUID: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    let py = value.py();
-    if value.is_instance(UUID.import(py, "uuid", "UUID")?)? {
+    if is_uuid(value)? {
         let bytes = value.getattr("bytes")?;
         let array = FixedSizeBinaryArray::try_from_iter(std::iter::once(
             bytes.cast::<PyBytes>()?.as_bytes(),
@@ -89,10 +87,7 @@ fn parameter(value: &Bound<'_, PyAny>, name: &str) -> PyResult<(ArrayRef, Option
 }
 
 fn plain(value: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayRef> {
-    static DECIMAL: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    let py = value.py();
-    let missing = || matches!(type_name(value).rsplit('.').next(), Some("NaTType" | "NAType"));
-    Ok(if value.is_none() || missing() {
+    Ok(if value.is_none() || is_missing(value) {
         Arc::new(NullArray::new(1))
     } else if is::<PyBool>(value) {
         Arc::new(BooleanArray::from(vec![value.extract::<bool>()?]))
@@ -113,7 +108,7 @@ fn plain(value: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayRef> {
         time(value, name)?
     } else if is::<PyDelta>(value) {
         Arc::new(DurationMicrosecondArray::from(vec![delta_microseconds(value, name)?]))
-    } else if value.is_instance(DECIMAL.import(py, "decimal", "Decimal")?)? {
+    } else if is_decimal(value)? {
         decimal(value, name)?
     } else if is::<PyList>(value) || is::<PyTuple>(value) {
         list(value, name)?
@@ -146,9 +141,7 @@ fn integer(value: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayRef> {
 }
 
 fn decimal(value: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayRef> {
-    let (negative, digits, exponent): (u8, Vec<u8>, Bound<'_, PyAny>) =
-        value.call_method0("as_tuple")?.extract()?;
-    let Ok(exponent) = exponent.extract::<i32>() else {
+    let Some((negative, digits, exponent)) = decimal_parts(value)? else {
         return Err(refuse(value, name, "only finite decimals can be sent"));
     };
     let max = usize::from(DECIMAL256_MAX_PRECISION);
@@ -157,10 +150,34 @@ fn decimal(value: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayRef> {
     if digits.len().saturating_add(zeros) > max || scale > max {
         return Err(refuse(value, name, "no type holds a decimal of more than 76 digits"));
     }
-    let mut text = if negative == 1 { "-".to_owned() } else { String::new() };
+    let mut text = if negative { "-".to_owned() } else { String::new() };
     text.extend(digits.iter().map(|digit| char::from(b'0' + digit)));
     text.extend(std::iter::repeat_n('0', zeros));
     decimal_of_digits(&text, scale).map_err(|what| refuse(value, name, &what))
+}
+
+/// Whether a `Decimal` is negative, its digits and its exponent; none if it is not finite.
+pub(crate) fn decimal_parts(value: &Bound<'_, PyAny>) -> PyResult<Option<(bool, Vec<u8>, i32)>> {
+    let (sign, digits, exponent): (u8, Vec<u8>, Bound<'_, PyAny>) =
+        value.call_method0("as_tuple")?.extract()?;
+    Ok(exponent.extract().ok().map(|exponent| (sign == 1, digits, exponent)))
+}
+
+/// Whether a value is a `decimal.Decimal`.
+pub(crate) fn is_decimal(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    static DECIMAL: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    value.is_instance(DECIMAL.import(value.py(), "decimal", "Decimal")?)
+}
+
+/// Whether a value is a `uuid.UUID`.
+pub(crate) fn is_uuid(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    static UUID: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    value.is_instance(UUID.import(value.py(), "uuid", "UUID")?)
+}
+
+/// Whether a value is pandas' `NaT` or `NA`.
+pub(crate) fn is_missing(value: &Bound<'_, PyAny>) -> bool {
+    matches!(type_name(value).rsplit('.').next(), Some("NaTType" | "NAType"))
 }
 
 /// A decimal of these digits, the last `scale` of which come after the point.
@@ -186,27 +203,26 @@ fn decimal_of_digits(text: &str, scale: usize) -> Result<ArrayRef, String> {
 }
 
 fn timestamp(value: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayRef> {
+    let (aware, nanoseconds) = since_epoch(value.cast::<PyDateTime>()?)?;
+    let zone = aware.then_some("UTC");
+    let (unit, part) = if nanoseconds % 1000 == 0 { ("micro", 1000) } else { ("nano", 1) };
+    let number = i64::try_from(nanoseconds / part);
+    let number = number
+        .map_err(|_| refuse(value, name, &format!("its {unit}seconds do not fit 64 bits")))?;
+    Ok(match part {
+        1 => Arc::new(TimestampNanosecondArray::from(vec![number]).with_timezone_opt(zone)),
+        _ => Arc::new(TimestampMicrosecondArray::from(vec![number]).with_timezone_opt(zone)),
+    })
+}
+
+/// Whether a datetime has a zone, and the nanoseconds from 1970 to it: in UTC if it has one.
+pub(crate) fn since_epoch(value: &Bound<'_, PyDateTime>) -> PyResult<(bool, i128)> {
     let py = value.py();
-    let aware = value.cast::<PyDateTime>()?.get_tzinfo().is_some()
-        && !value.call_method0("utcoffset")?.is_none();
+    let aware = value.get_tzinfo().is_some() && !value.call_method0("utcoffset")?.is_none();
     let utc = PyTzInfo::utc(py)?;
     let epoch = PyDateTime::new(py, 1970, 1, 1, 0, 0, 0, 0, aware.then_some(&*utc))?;
-    let zone = aware.then_some("UTC");
-    // A pandas Timestamp is a datetime with nanoseconds.
-    let nanoseconds = match value.getattr("nanosecond") {
-        Ok(nanoseconds) => nanoseconds.extract::<i64>()?,
-        Err(_) => 0,
-    };
     let since = value.call_method1("__sub__", (epoch,))?;
-    let microseconds = whole_microseconds(&since, name)?;
-    if nanoseconds == 0 {
-        return Ok(Arc::new(
-            TimestampMicrosecondArray::from(vec![microseconds]).with_timezone_opt(zone),
-        ));
-    }
-    let exact = microseconds.checked_mul(1000).and_then(|value| value.checked_add(nanoseconds));
-    let exact = exact.ok_or_else(|| refuse(value, name, "its nanoseconds do not fit 64 bits"))?;
-    Ok(Arc::new(TimestampNanosecondArray::from(vec![exact]).with_timezone_opt(zone)))
+    Ok((aware, delta_nanoseconds(since.cast::<PyDelta>()?)?))
 }
 
 fn time(value: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayRef> {
@@ -218,28 +234,37 @@ fn time(value: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayRef> {
             "a time with a zone has no type here; use a datetime, or drop its tzinfo",
         ));
     }
+    Ok(Arc::new(Time64MicrosecondArray::from(vec![time_microseconds(time)])))
+}
+
+/// The microseconds from midnight to a time of day.
+pub(crate) fn time_microseconds(time: &Bound<'_, PyTime>) -> i64 {
     let seconds = (i64::from(time.get_hour()) * 60 + i64::from(time.get_minute())) * 60
         + i64::from(time.get_second());
-    Ok(Arc::new(Time64MicrosecondArray::from(vec![
-        seconds * 1_000_000 + i64::from(time.get_microsecond()),
-    ])))
+    seconds * 1_000_000 + i64::from(time.get_microsecond())
 }
 
 fn delta_microseconds(value: &Bound<'_, PyAny>, name: &str) -> PyResult<i64> {
-    // A pandas Timedelta has nanoseconds.
-    match value.getattr("nanoseconds").map_or(Ok(0), |nanoseconds| nanoseconds.extract::<i64>())? {
-        0 => whole_microseconds(value, name),
-        _ => Err(refuse(value, name, "its nanoseconds would be lost; round it to microseconds")),
+    let nanoseconds = delta_nanoseconds(value.cast::<PyDelta>()?)?;
+    if nanoseconds % 1000 != 0 {
+        let what = "its nanoseconds would be lost; round it to microseconds";
+        return Err(refuse(value, name, what));
     }
+    i64::try_from(nanoseconds / 1000)
+        .map_err(|_| refuse(value, name, "its microseconds do not fit 64 bits"))
 }
 
-fn whole_microseconds(value: &Bound<'_, PyAny>, name: &str) -> PyResult<i64> {
-    let delta = value.cast::<PyDelta>()?;
-    let part = i64::from(delta.get_seconds()) * 1_000_000 + i64::from(delta.get_microseconds());
-    let total = i64::from(delta.get_days())
-        .checked_mul(DAY_MICROSECONDS)
-        .and_then(|days| days.checked_add(part));
-    total.ok_or_else(|| refuse(value, name, "its microseconds do not fit 64 bits"))
+/// The nanoseconds of a timedelta. One of pandas has more than microseconds.
+pub(crate) fn delta_nanoseconds(delta: &Bound<'_, PyDelta>) -> PyResult<i128> {
+    let nanoseconds = match delta.is_exact_instance_of::<PyDelta>() {
+        true => 0,
+        false => delta
+            .getattr("nanoseconds")
+            .map_or(Ok(0), |nanoseconds| nanoseconds.extract::<i64>())?,
+    };
+    let seconds = i128::from(delta.get_days()) * DAY_SECONDS + i128::from(delta.get_seconds());
+    let microseconds = seconds * 1_000_000 + i128::from(delta.get_microseconds());
+    Ok(microseconds * 1000 + i128::from(nanoseconds))
 }
 
 fn list(value: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayRef> {

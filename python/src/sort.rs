@@ -22,7 +22,7 @@ use dray_sort::{
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use crate::capsule::{ImportedStream, import_stream, schema_capsule, stream_capsule};
+use crate::capsule::{ImportedStream, OneStream, import_stream};
 use crate::error::{detached, execution, sort_exception, usage};
 
 /// Larger batches are split, so that several threads share them.
@@ -133,7 +133,7 @@ pub fn sort(
         finish(sorter, threads.max(1), &monitor)
     })?;
     let rows = sorted.map_err(|failure: Failure| failure.raise(py))?;
-    Ok(Sorted { rows: Mutex::new(Some(rows)), schema: arrow_schema })
+    Ok(Sorted(OneStream::new(Stream { rows, schema: arrow_schema })))
 }
 
 /// Checks for signals, and calls the user's progress function, while a sort runs.
@@ -297,21 +297,18 @@ impl SortProgress {
 
 /// Sorted rows, as an Arrow stream that can be read once.
 #[pyclass(frozen, module = "dray._dray")]
-pub struct Sorted {
-    rows: Mutex<Option<dray_sort::Sorted>>,
-    schema: SchemaRef,
-}
+pub struct Sorted(OneStream<Stream>);
 
 #[pymethods]
 impl Sorted {
     /// Bytes written to disk; None once a consumer has taken the rows.
     #[getter]
     fn spilled_bytes(&self) -> Option<u64> {
-        lock(&self.rows).as_ref().map(dray_sort::Sorted::spilled_bytes)
+        self.0.look(|stream| stream.rows.spilled_bytes())
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        schema_capsule(py, &self.schema)
+        self.0.schema(py)
     }
 
     #[pyo3(signature = (requested_schema=None))]
@@ -322,10 +319,7 @@ impl Sorted {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         // The interface allows producers to ignore the requested schema.
         let _ = requested_schema;
-        let rows = lock(&self.rows).take();
-        let rows =
-            rows.ok_or_else(|| usage(py, "the sorted rows were read already", Some("sort again")))?;
-        stream_capsule(py, Box::new(Stream { rows, schema: self.schema.clone() }))
+        self.0.take(py, "sort again")
     }
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -165,3 +166,35 @@ def test_rows_without_a_parent(tpch: Server):
         with pytest.raises(dray.ExecutionError, match="the statement of supplier failed"):
             dray.nest(connection, SPEC.replace("FROM supplier", "FROM suppliers"))
         assert list(connection.query("SELECT 1")) == [(1,)]
+
+
+def test_a_signal_ends_it(tpch: Server, tmp_path: Path):
+    """While a statement runs, and while its rows are sorted: on the disk, in several seconds."""
+    many = "SELECT value, 0 - value AS less FROM generate_series(1, 3000000)"
+    spec = f"""
+        sql = "{many}"
+        order = ["value:desc"]
+        [many.others]
+        sql = "{many}"
+        on = {{ less = "value" }}
+        orphans = "drop"
+    """
+
+    class Alarm(Exception):
+        pass
+
+    def alarm(*_: object) -> None:
+        raise Alarm
+
+    before = signal.signal(signal.SIGALRM, alarm)
+    try:
+        with dray.connect(tpch.unix) as connection:
+            for seconds in (0.05, 0.3, 0.6, 0.9):
+                signal.setitimer(signal.ITIMER_REAL, seconds)
+                with pytest.raises(Alarm):
+                    dray.nest(connection, spec, memory="8MiB", spill=tmp_path)
+                assert list(connection.query("SELECT 1")) == [(1,)]
+                assert list(tmp_path.iterdir()) == []
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -1,17 +1,20 @@
 //! `dray nest`: whole objects from the rows of several statements.
 
 use std::path::PathBuf;
+use std::time::Instant;
 
 use arrow::record_batch::RecordBatchReader;
 use clap::Args;
 use dray_client::Connection;
-use dray_nest::{Error, NestOptions, Spec, nest_from};
+use dray_nest::{Error, NestOptions, Nested, Spec, nest_from};
 use dray_sort::ByteSize;
 
 use crate::failure::{EXIT_CODES, Failure};
+use crate::format::{FileOptions, Format, WriteError};
 use crate::interrupt::Interrupt;
 use crate::number;
 use crate::output::{self, Output, UnfinishedFile};
+use crate::progress::{Meter, Visibility};
 use crate::statement::Login;
 
 const EXAMPLES: &str = "\
@@ -61,7 +64,7 @@ pub(crate) struct Arguments {
     output: Output,
     #[command(flatten)]
     login: Login,
-    /// No summary
+    /// No progress and no summary
     #[arg(short, long)]
     quiet: bool,
 }
@@ -75,8 +78,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         text.parse().map_err(|error: Error| Failure::Usage(format!("{shown}: {error}")))?;
     let (format, options) = arguments.output.format()?;
     let interrupt = Interrupt::listen()?;
+    let meter = Meter::new(Visibility::unless(arguments.quiet));
     let file = UnfinishedFile::create(&arguments.output.path, &interrupt)?;
-    let began = std::time::Instant::now();
+    let began = Instant::now();
     let mut connection = Connection::connect(&arguments.uri, &arguments.login.options()?)
         .map_err(Failure::Client)?;
     let mut nesting =
@@ -84,17 +88,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(memory) = arguments.memory {
         nesting.memory_bytes = usize::try_from(memory.0).unwrap_or(usize::MAX);
     }
-    let nested = nest_from(&mut connection, &spec, &nesting, &mut || None).map_err(failure)?;
-    let unwritten = |cause: crate::format::WriteError| file.failure(cause.as_ref());
-    let out = file.open().map_err(|cause| file.failure(&cause))?;
-    let mut sink = format.sink(out, &nested.schema(), options).map_err(unwritten)?;
-    let mut rows = 0;
-    for batch in nested {
-        let batch = batch.map_err(|error| failure(error.into()))?;
-        rows += batch.num_rows() as u64;
-        sink.write(&batch).map_err(unwritten)?;
-    }
-    sink.finish().map_err(unwritten)?;
+    let watch = &mut |name: &str| Some(meter.watch_named(name, interrupt.clone()));
+    let nested = nest_from(&mut connection, &spec, &nesting, watch);
+    let written = nested
+        .map_err(failure)
+        .and_then(|nested| write(nested, &file, format, options, &interrupt, &meter));
+    meter.clear();
+    let rows = match written {
+        Err(_) if interrupt.is_raised() => return Err(Failure::Interrupted),
+        written => written?,
+    };
     let bytes = file.finish()?;
     if !arguments.quiet {
         eprintln!(
@@ -106,6 +109,32 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         );
     }
     Ok(())
+}
+
+/// Merges the objects into the file. Returns their number.
+fn write(
+    nested: Nested,
+    file: &UnfinishedFile<'_>,
+    format: Format,
+    options: FileOptions,
+    interrupt: &Interrupt,
+    meter: &Meter,
+) -> Result<u64, Failure> {
+    let unwritten = |cause: WriteError| file.failure(cause.as_ref());
+    let out = file.open().map_err(|cause| file.failure(&cause))?;
+    let mut sink = format.sink(out, &nested.schema(), options).map_err(unwritten)?;
+    let mut objects = 0;
+    for batch in nested {
+        let batch = batch.map_err(|error| failure(error.into()))?;
+        objects += batch.num_rows() as u64;
+        sink.write(&batch).map_err(unwritten)?;
+        meter.show(|| format!("{} objects written", number::count(objects)));
+        if interrupt.is_raised() {
+            return Err(Failure::Interrupted);
+        }
+    }
+    sink.finish().map_err(unwritten)?;
+    Ok(objects)
 }
 
 fn failure(error: Error) -> Failure {

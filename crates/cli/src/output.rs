@@ -6,6 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use dray_pagefile::KeyPath;
 use dray_server::stale_files;
 use tempfile::NamedTempFile;
 
@@ -43,9 +44,9 @@ pub(crate) struct Output {
     #[arg(long, value_name = "N", default_value_t = ROW_GROUP_ROWS)]
     row_group_rows: usize,
     /// Fields by which `dray pages --find` finds objects of a .pages file; NAME.NAME is a field of
-    /// a struct
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
-    key: Vec<String>,
+    /// a struct, and "NAME" a name with points, commas or quotes, which are written twice
+    #[arg(long, value_name = "NAME,…", value_parser = key_paths)]
+    key: Vec<Key>,
 }
 
 impl Output {
@@ -90,17 +91,55 @@ impl Output {
         if format != Format::Pages && !self.key.is_empty() {
             return Err(Failure::Usage(format!("a .{ending} file has no key; use .pages")));
         }
-        let path = |name: &String| name.split('.').map(str::to_owned).collect();
         Ok((
             format,
             FileOptions {
                 compression: self.file_compression,
                 row_group_rows: self.row_group_rows,
-                key: self.key.iter().map(path).collect(),
+                key: self.key.iter().flat_map(|key| key.0.clone()).collect(),
                 ..FileOptions::default()
             },
         ))
     }
+}
+
+/// The paths of a key's fields.
+#[derive(Debug, Clone)]
+struct Key(Vec<KeyPath>);
+
+/// Reads paths with commas between them, of names with points between them.
+fn key_paths(text: &str) -> Result<Key, String> {
+    let (mut paths, mut path, mut rest) = (Vec::new(), Vec::new(), text);
+    loop {
+        let (name, behind) = key_name(rest)?;
+        path.push(name);
+        match behind.chars().next() {
+            Some('.') => {}
+            Some(',') => paths.push(std::mem::take(&mut path)),
+            Some(_) => return Err(format!("{behind:?} follows a name in quotes")),
+            None => {
+                paths.push(path);
+                return Ok(Key(paths));
+            }
+        }
+        rest = &behind[1..];
+    }
+}
+
+/// A name at the start of a text, and what follows it.
+fn key_name(text: &str) -> Result<(String, &str), String> {
+    let Some(quoted) = text.strip_prefix('"') else {
+        let (name, behind) = text.split_at(text.find(['.', ',']).unwrap_or(text.len()));
+        return Ok((name.to_owned(), behind));
+    };
+    let (mut name, mut rest) = (String::new(), quoted);
+    while let Some((part, behind)) = rest.split_once('"') {
+        name += part;
+        let Some(more) = behind.strip_prefix('"') else { return Ok((name, behind)) };
+        name.push('"');
+        rest = more;
+    }
+    Err("a name's closing quote is missing".to_owned())
 }
 
 /// A temporary file that replaces the output file once it is complete. Dropping it before that
@@ -209,5 +248,26 @@ fn folder(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_quotes_have_points() {
+        let paths = |text: &str| {
+            let names = key_paths(text)?.0.into_iter().map(|path| path.join("|"));
+            Ok::<_, String>(names.collect::<Vec<_>>())
+        };
+        assert_eq!(paths("day,address.city").unwrap(), ["day", "address|city"]);
+        assert_eq!(
+            paths(r#""order.no",a."b,c".d,"say ""x""""#).unwrap(),
+            ["order.no", "a|b,c|d", r#"say "x""#]
+        );
+        assert_eq!(paths(r#"5"6.x"#).unwrap(), [r#"5"6|x"#]);
+        assert!(paths(r#""a"#).unwrap_err().contains("closing quote"));
+        assert!(paths(r#""a"b"#).unwrap_err().contains("follows"));
     }
 }

@@ -44,6 +44,12 @@ impl Meter {
 
     /// A callback that shows a statement's progress, and cancels it after an interrupt.
     pub(crate) fn watch(&self, interrupt: Interrupt) -> Watch {
+        self.watch_named("", interrupt)
+    }
+
+    /// The same for one statement of several, whose name comes first in the line.
+    pub(crate) fn watch_named(&self, name: &str, interrupt: Interrupt) -> Watch {
+        let name = if name.is_empty() { String::new() } else { format!("{name}: ") };
         interrupt.set_polled();
         let bar = self.0.clone();
         let started = Instant::now();
@@ -51,7 +57,7 @@ impl Meter {
         Box::new(move |progress| {
             if !bar.is_hidden() && drawn.elapsed() >= REDRAW_INTERVAL {
                 drawn = Instant::now();
-                draw(&bar, progress, started.elapsed());
+                draw(&bar, &name, progress, started.elapsed());
             }
             if interrupt.is_raised() { Verdict::Cancel } else { Verdict::Continue }
         })
@@ -76,7 +82,7 @@ impl Meter {
     }
 }
 
-fn draw(bar: &ProgressBar, progress: &Progress, elapsed: Duration) {
+fn draw(bar: &ProgressBar, name: &str, progress: &Progress, elapsed: Duration) {
     // Ignore an estimate that has been exceeded.
     let total = progress.estimate.rows.value().filter(|total| *total >= progress.rows);
     if let (Some(total), None) = (total, bar.length()) {
@@ -88,7 +94,7 @@ fn draw(bar: &ProgressBar, progress: &Progress, elapsed: Duration) {
         bar.set_style(style("{spinner} {wide_msg}"));
     }
     bar.set_position(progress.rows);
-    bar.set_message(message(progress, total, elapsed));
+    bar.set_message(format!("{name}{}", message(progress, total, elapsed)));
 }
 
 fn message(progress: &Progress, total: Option<u64>, elapsed: Duration) -> String {
@@ -104,11 +110,11 @@ fn message(progress: &Progress, total: Option<u64>, elapsed: Duration) -> String
         text += &format!(" of {about}{}", number::count(total));
     }
     let rate = number::rate(progress.rows, elapsed);
-    text += &format!(
-        " rows, {} rows/s, {}/s",
-        number::short(rate),
-        number::bytes(number::rate(progress.bytes, elapsed))
-    );
+    text += &format!(" rows, {} rows/s", number::short(rate));
+    // Rows that are sorted are not received.
+    if progress.bytes > 0 {
+        text += &format!(", {}/s", number::bytes(number::rate(progress.bytes, elapsed)));
+    }
     if let Some(left) =
         total.map(|total| total - progress.rows).filter(|left| *left > 0 && rate > 0)
     {
@@ -145,6 +151,10 @@ mod tests {
         assert_eq!(message(&progress, None, second), "5,000 rows read by the server");
         progress = Progress { rows: 1_000, bytes: 2_500_000, ..progress };
         assert_eq!(message(&progress, None, second), "1,000 rows, 1.0 k rows/s, 2.5 MB/s");
+        assert_eq!(
+            message(&Progress { bytes: 0, ..progress }, None, second),
+            "1,000 rows, 1.0 k rows/s"
+        );
         progress.estimate = Estimate { rows: Known::Estimate(11_000), ..Estimate::default() };
         let shown = message(&progress, Some(11_000), second);
         assert_eq!(shown, "1,000 of about 11,000 rows, 1.0 k rows/s, 2.5 MB/s, 11 s left");

@@ -54,11 +54,23 @@ impl Default for NestOptions {
 
 /// Runs the statements of a specification.
 pub trait Source {
-    /// The rows of a statement. They are read to their end before the next statement runs.
+    /// The rows of the statement of a level. They are read to their end before the next statement
+    /// runs.
     ///
     /// # Errors
     /// When the statement fails.
-    fn run(&mut self, sql: &str) -> Result<Box<dyn RecordBatchReader + Send + '_>, ArrowError>;
+    fn run(
+        &mut self,
+        level: &str,
+        sql: &str,
+    ) -> Result<Box<dyn RecordBatchReader + Send + '_>, ArrowError>;
+
+    /// Whether to go on. This is called some twenty times a second while the rows of a level are
+    /// merged and sorted, with their number so far.
+    fn go_on(&mut self, level: &str, rows: u64) -> bool {
+        let _ = (level, rows);
+        true
+    }
 }
 
 /// Nested rows, in the order of the outermost level's key.
@@ -109,16 +121,19 @@ impl Nesting<'_> {
             Some(relation) => parent_order(relation),
             None => by.to_vec(),
         };
-        let own = self.source.run(&level.sql);
+        let own = self.source.run(name, &level.sql);
         let own = own.map_err(|cause| Error::statement(name, cause))?;
         let mut order = order_for(0);
-        let mut rows = self.sorting.sorted(own, &order, name)?;
+        // The source watches its statement itself.
+        let own = self.sorting.read(own, &order, name, &mut |_| true)?;
+        let mut rows = own.sorted(&mut |rows| self.source.go_on(name, rows))?;
         for (i, relation) in level.children.iter().enumerate() {
             let children = self.rows(&relation.level, &relation.name, &child_order(relation))?;
             rows = Box::new(Merge::new(rows, children, relation)?);
             let next = order_for(i + 1);
             if next != order {
-                rows = self.sorting.sorted(rows, &next, name)?;
+                let go_on = &mut |rows| self.source.go_on(name, rows);
+                rows = self.sorting.read(rows, &next, name, go_on)?.sorted(go_on)?;
                 order = next;
             }
         }

@@ -1,5 +1,6 @@
 //! Merges parents with their children, both in the order of the key.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, ListArray, RecordBatch, StructArray, UInt32Array};
@@ -50,6 +51,10 @@ impl Merge {
         // The columns that equal the parent's are left out.
         let kept = (0..child_schema.fields().len()).filter(|at| !keys.columns().contains(at));
         let kept = kept.collect::<Vec<_>>();
+        if kept.is_empty() {
+            let what = "its statement has only the columns of `on`, which are left out";
+            return Err(Error::Spec(format!("{name}: {what}; add another one")));
+        }
         let object = Arc::new(child_schema.project(&kept)?);
         let item = DataType::Struct(object.fields().clone());
         let field = match is_list {
@@ -122,23 +127,27 @@ impl Merge {
     /// Finds the children of a parent.
     fn find(&mut self, keys: &BatchKeys, row: usize, found: &mut Found) -> Result<()> {
         let key = keys.get(row);
-        if self.is_list {
-            if self.last_key.as_deref() == Some(key) {
+        match self.last_key.as_deref().map(|last| last.cmp(key)) {
+            Some(Ordering::Greater) => {
+                return Err(out_of_order(&format!("the parents of {}", self.name), keys, row));
+            }
+            Some(Ordering::Equal) if self.is_list => {
                 return Err(Error::Rows(format!(
                     "{}: two parents have the key {}, so its rows have no single parent",
                     self.name,
                     keys.describe(row)
                 )));
             }
-            self.last_key = Some(key.to_vec());
+            Some(Ordering::Equal) => {}
+            Some(Ordering::Less) | None => self.last_key = Some(key.to_vec()),
         }
         while let Some(child) = self.children.peek()? {
             match child.key().filter(|_| !child.is_missing()).map(|own| own.cmp(key)) {
-                Some(std::cmp::Ordering::Less) => {
+                Some(Ordering::Less) => {
                     self.orphan(&child)?;
                     self.children.advance();
                 }
-                Some(std::cmp::Ordering::Equal) => {
+                Some(Ordering::Equal) => {
                     found.take(&child);
                     if !self.is_list {
                         // Other parents may have the same child.
@@ -211,6 +220,15 @@ impl RecordBatchReader for Merge {
     fn schema(&self) -> SchemaRef {
         self.schema.clone()
     }
+}
+
+/// The error of rows that a merge can't use.
+fn out_of_order(whose: &str, keys: &BatchKeys, row: usize) -> Error {
+    Error::Rows(format!(
+        "{whose}: the row with the key {} comes after one with a greater key; this is a defect of \
+         the sort, please report it",
+        keys.describe(row)
+    ))
 }
 
 /// The children of a batch of parents.
@@ -330,7 +348,9 @@ impl Children {
         let (Some(last), Some(key)) = (self.last_key.as_deref(), child.key()) else {
             return Ok(());
         };
-        debug_assert!(last <= key, "children come in the order of their keys");
+        if last > key {
+            return Err(out_of_order(&self.name, &child.keys, child.row));
+        }
         if self.is_unique && last == key {
             return Err(Error::Rows(format!(
                 "{}: two rows have the key {}, where a parent has at most one",
@@ -345,6 +365,46 @@ impl Children {
         if let Some((_, keys, row)) = &mut self.batch {
             self.last_key = (!keys.is_missing(*row)).then(|| keys.get(*row).to_vec());
             *row += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by it")]
+
+    use arrow::array::{Int32Array, RecordBatchIterator};
+
+    use super::*;
+    use crate::spec::Level;
+
+    fn rows(keys: &[i32]) -> Rows<'static> {
+        let keys: ArrayRef = Arc::new(Int32Array::from(keys.to_vec()));
+        let batch = RecordBatch::try_from_iter([("k", keys.clone()), ("v", keys)]).unwrap();
+        let schema = batch.schema();
+        Box::new(RecordBatchIterator::new([Ok(batch)], schema))
+    }
+
+    #[test]
+    fn rows_in_another_order_are_an_error() {
+        let level = Level { sql: String::new(), order: Vec::new(), children: Vec::new() };
+        for is_list in [true, false] {
+            let relation = Relation {
+                name: "items".to_owned(),
+                is_list,
+                on: vec![("k".to_owned(), "k".to_owned())],
+                orphans: Orphans::Drop,
+                level: level.clone(),
+            };
+            let merged = |parents: &[i32], children: &[i32]| {
+                let merge = Merge::new(rows(parents), rows(children), &relation).unwrap();
+                merge.collect::<Result<Vec<_>, _>>().map(drop).map_err(|error| error.to_string())
+            };
+            assert_eq!(merged(&[1, 2, 4], &[1, 2, 4]), Ok(()));
+            let refused = merged(&[1, 2, 4], &[2, 1]).unwrap_err();
+            assert!(refused.contains("items: the row with the key 1 comes after"), "{refused}");
+            let refused = merged(&[1, 4, 2], &[1, 2, 4]).unwrap_err();
+            assert!(refused.contains("the parents of items: the row with the key 2"), "{refused}");
         }
     }
 }

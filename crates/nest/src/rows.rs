@@ -1,6 +1,8 @@
 //! Rows in the order of some columns, sorted on disk if they must be.
 
 use std::path::PathBuf;
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::time::{Duration, Instant};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -13,6 +15,9 @@ use crate::error::{Error, Result};
 
 /// Larger batches are split: a run of a sort holds whole batches.
 const BATCH_ROWS: usize = 16 << 10;
+
+/// The time between two calls of what watches a sort.
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Batches of rows.
 pub(crate) type Rows<'a> = Box<dyn RecordBatchReader + Send + 'a>;
@@ -27,14 +32,15 @@ pub(crate) struct Sorting {
 }
 
 impl Sorting {
-    /// The rows in the order of these columns. All of them are read before this returns. `level`
-    /// names them in errors.
-    pub(crate) fn sorted(
+    /// Reads all rows, to be sorted by these columns. `level` names them in errors. `go_on` is
+    /// called now and then with the number of rows so far.
+    pub(crate) fn read(
         &self,
         rows: Rows<'_>,
         by: &[OrderBy],
         level: &str,
-    ) -> Result<Rows<'static>> {
+        go_on: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<Unsorted> {
         let arrow_schema = rows.schema();
         let schema = schema_from_arrow(&arrow_schema)?;
         let names = || arrow_schema.fields().iter().map(|field| field.name().as_str());
@@ -48,9 +54,15 @@ impl Sorting {
         };
         let sorter = Sorter::new(schema, options)?;
         let mut writer = sorter.writer();
-        let mut sequence = 0;
+        let (mut sequence, mut checked) = (0, Instant::now());
         for batch in rows {
             let batch = batch.map_err(|cause| Error::statement(level, cause))?;
+            if checked.elapsed() >= CHECK_INTERVAL {
+                if !go_on(sorter.progress().rows()) {
+                    return Err(dray_sort::Error::Cancelled.into());
+                }
+                checked = Instant::now();
+            }
             for from in (0..batch.num_rows()).step_by(BATCH_ROWS) {
                 let slice = batch.slice(from, BATCH_ROWS.min(batch.num_rows() - from));
                 writer.append(sequence, &batch_from_arrow(&slice)?)?;
@@ -58,8 +70,47 @@ impl Sorting {
             }
         }
         writer.finish()?;
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        Ok(Box::new(Sorted { rows: sorter.finish(threads)?, schema: arrow_schema }))
+        Ok(Unsorted { sorter, schema: arrow_schema, cancel: self.cancel.clone() })
+    }
+}
+
+/// Rows that have been read.
+pub(crate) struct Unsorted {
+    sorter: Sorter,
+    schema: SchemaRef,
+    cancel: Cancel,
+}
+
+impl Unsorted {
+    /// The rows in order. They are sorted in a thread, while this one calls `go_on`.
+    pub(crate) fn sorted(self, go_on: &mut dyn FnMut(u64) -> bool) -> Result<Rows<'static>> {
+        let Self { sorter, schema, cancel } = self;
+        let progress = sorter.progress();
+        let thread_failed = |what: String| dray_sort::Error::Thread(what);
+        let (done, finished) = sync_channel(1);
+        let finish = move || {
+            let threads = std::thread::available_parallelism().map_or(1, usize::from);
+            // Nobody has left: this function receives the result.
+            let _ = done.send(sorter.finish(threads));
+        };
+        std::thread::Builder::new()
+            .spawn(finish)
+            .map_err(|error| thread_failed(format!("can't start a thread to sort: {error}")))?;
+        loop {
+            match finished.recv_timeout(CHECK_INTERVAL) {
+                Ok(rows) => return Ok(Box::new(Sorted { rows: rows?, schema })),
+                Err(RecvTimeoutError::Timeout) => {
+                    if !go_on(progress.rows()) {
+                        // The sort ends soon, with the error of a cancelled one.
+                        cancel.cancel();
+                    }
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    let what = "a thread that sorted has ended too early";
+                    return Err(thread_failed(what.to_owned()).into());
+                }
+            }
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatchReader;
 use dray_client::{
-    Connection, Isolation, QueryOptions, Results, SourceKind, Transaction, Verdict, Watch,
+    Connection, Isolation, Progress, QueryOptions, Results, SourceKind, Transaction, Verdict, Watch,
 };
 
 use crate::error::{Error, Result};
@@ -13,7 +13,8 @@ use crate::{NestOptions, Nested, Source, Spec, nest};
 
 /// Nests rows of a server, as [`nest`] does. The tables of a Dray server don't change. A PostgreSQL
 /// server gets one read-only transaction with one snapshot, unless the connection is in a
-/// transaction of its own. `watch` makes what watches each statement.
+/// transaction of its own. `watch` makes what watches each statement, and the sort of its rows,
+/// given the name of that.
 ///
 /// # Errors
 /// Those of [`nest`], and when the transaction can't begin or end.
@@ -21,7 +22,7 @@ pub fn nest_from(
     connection: &mut Connection,
     spec: &Spec,
     options: &NestOptions,
-    watch: &mut dyn FnMut() -> Option<Watch>,
+    watch: &mut dyn FnMut(&str) -> Option<Watch>,
 ) -> Result<Nested> {
     let begins = connection.kind() == SourceKind::Postgres && !connection.is_in_transaction();
     let step = |connection: &mut Connection, step| {
@@ -33,7 +34,7 @@ pub fn nest_from(
             Transaction::Begin { isolation: Some(Isolation::RepeatableRead), read_only: true };
         step(connection, snapshot)?;
     }
-    let nested = nest(spec, &mut Statements { connection, watch }, options);
+    let nested = nest(spec, &mut Statements { connection, watch, sorted: None }, options);
     if begins && connection.is_usable() {
         let ended = step(connection, Transaction::Rollback);
         // A failure to nest is the cause of what comes after it.
@@ -44,15 +45,31 @@ pub fn nest_from(
 
 struct Statements<'a> {
     connection: &'a mut Connection,
-    watch: &'a mut dyn FnMut() -> Option<Watch>,
+    watch: &'a mut dyn FnMut(&str) -> Option<Watch>,
+    /// The level whose rows are being sorted, and what watches that.
+    sorted: Option<(String, Option<Watch>)>,
 }
 
 impl Source for Statements<'_> {
-    fn run(&mut self, sql: &str) -> Result<Box<dyn RecordBatchReader + Send + '_>, ArrowError> {
-        let watch = (self.watch)();
+    fn run(
+        &mut self,
+        level: &str,
+        sql: &str,
+    ) -> Result<Box<dyn RecordBatchReader + Send + '_>, ArrowError> {
+        let watch = (self.watch)(level);
         let options = QueryOptions::default();
         let results = Connection::query_with(&mut *self.connection, sql, &options, watch);
         Ok(Box::new(Rows(results.map_err(external)?)))
+    }
+
+    fn go_on(&mut self, level: &str, rows: u64) -> bool {
+        let (name, watch) = match self.sorted.take() {
+            Some(sorted) if sorted.0 == level => sorted,
+            _ => (level.to_owned(), (self.watch)(&format!("sorting {level}"))),
+        };
+        let sorted = self.sorted.insert((name, watch));
+        let progress = Progress { rows, ..Progress::default() };
+        sorted.1.as_mut().is_none_or(|watch| watch(&progress) == Verdict::Continue)
     }
 }
 

@@ -18,8 +18,34 @@ use dray_nest::{NestOptions, Source, Spec, nest};
 #[derive(Default)]
 struct Tables(HashMap<&'static str, Vec<RecordBatch>>);
 
+/// Tables that end the nesting while the rows of a level are merged or sorted.
+struct Interrupted {
+    tables: Tables,
+    at: &'static str,
+    asked: Vec<(String, u64)>,
+}
+
+impl Source for Interrupted {
+    fn run(
+        &mut self,
+        level: &str,
+        sql: &str,
+    ) -> Result<Box<dyn RecordBatchReader + Send + '_>, ArrowError> {
+        self.tables.run(level, sql)
+    }
+
+    fn go_on(&mut self, level: &str, rows: u64) -> bool {
+        self.asked.push((level.to_owned(), rows));
+        level != self.at
+    }
+}
+
 impl Source for Tables {
-    fn run(&mut self, sql: &str) -> Result<Box<dyn RecordBatchReader + Send + '_>, ArrowError> {
+    fn run(
+        &mut self,
+        _: &str,
+        sql: &str,
+    ) -> Result<Box<dyn RecordBatchReader + Send + '_>, ArrowError> {
         let batches =
             self.0.get(sql).ok_or(ArrowError::InvalidArgumentError(format!("no table {sql}")))?;
         let schema = batches[0].schema();
@@ -199,6 +225,24 @@ fn objects_are_those_of_a_join() {
     }
 }
 
+#[test]
+fn sorting_is_watched_and_ends_early() {
+    let spec: Spec = SPEC.replace("one.part]", "one.part_1]").parse().unwrap();
+    // They take longer to sort than the time between two checks: each batch is spilled.
+    let (tables, _) = tables(6, 5_000);
+    let folder = tempfile::tempdir().unwrap();
+    let spill_folder = Some(folder.path().to_owned());
+    let options = NestOptions { memory_bytes: 8 << 20, spill_folder, ..NestOptions::default() };
+    let mut source = Interrupted { tables, at: "items", asked: Vec::new() };
+    let error = nest(&spec, &mut source, &options).map(drop).unwrap_err();
+    assert!(matches!(error, dray_nest::Error::Sort(dray_sort::Error::Cancelled)), "{error}");
+    let asked = source.asked;
+    assert!(asked.iter().all(|(level, _)| level != "orders"), "{asked:?}");
+    assert!(asked.last().is_some_and(|(level, rows)| level == "items" && *rows > 0), "{asked:?}");
+    // What was spilled is gone.
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
 fn refusal(spec: &str, change: impl FnOnce(&mut Tables)) -> String {
     let (mut tables, _) = tables(5, 60);
     change(&mut tables);
@@ -227,6 +271,11 @@ fn wrong_specifications_and_rows_are_refused() {
     assert!(refused("one.part_1", "one.line").contains("rename one of them"));
     assert!(refused("order = [\"line\"]", "orders = 1").contains("unknown field `orders`"));
     assert!(refused("on = { part_id = \"part\" }", "").contains("`on` must say"));
+    let only_keys = |tables: &mut Tables| {
+        let parts = tables.0.get_mut("parts").unwrap();
+        parts.iter_mut().for_each(|rows| *rows = rows.project(&[0]).unwrap());
+    };
+    assert!(refusal(&spec, only_keys).contains("part_1: its statement has only the columns of"));
     let twice = |tables: &mut Tables| {
         let rows = tables.0["parts"].clone();
         tables.0.get_mut("parts").unwrap().extend(rows);

@@ -226,11 +226,7 @@ impl PageBuilder {
     /// When it is of another schema, or there is no memory for a page.
     #[inline]
     pub fn copy(&mut self, object: Object<'_>) -> Result<()> {
-        if !std::ptr::eq(object.layout(), &*self.layout)
-            && object.layout().schema() != self.layout.schema()
-        {
-            refuse!(Unsupported, "an object of another schema");
-        }
+        self.layout.check_object(object)?;
         // The size of an extent is a u32.
         let bytes = object.bytes().len();
         let (_, open) = self.page_for(&[bytes as u32])?;

@@ -26,7 +26,8 @@ pub use item::ItemMut;
 ///
 /// Numbers, booleans and strings whose tail keeps its size are overwritten where they lie. Any
 /// other change writes the object anew on the same page and repoints its slot. Dead extents are
-/// removed when they are a quarter of all, or when room is needed.
+/// removed when they are a quarter of all, or when room is needed. An object that is alone gets a
+/// large page if it needs one.
 ///
 /// ```
 /// # use dray_format::{Checksum, Field, Schema, Type};
@@ -152,11 +153,7 @@ impl PageEditor {
     /// unchanged then.
     pub fn replace(&mut self, i: usize, object: Object<'_>) -> Result<()> {
         self.check_slot(i)?;
-        if !std::ptr::eq(object.layout(), &*self.layout)
-            && object.layout().schema() != self.layout.schema()
-        {
-            refuse!(Unsupported, "an object of another schema");
-        }
+        self.layout.check_object(object)?;
         self.new.clear();
         self.new.extend_from_slice(object.bytes());
         self.store(i)
@@ -258,9 +255,9 @@ impl PageEditor {
 
     /// The largest object that the page could have.
     fn object_bytes_max(&self) -> usize {
-        match self.header.large {
-            true => LARGE_BYTES_END - self.page_bytes - HEADER_BYTES - SLOT_BYTES,
-            false => self.page.len() - HEADER_BYTES - SLOT_BYTES * self.len(),
+        match self.len() {
+            1 => LARGE_BYTES_END - self.page_bytes - HEADER_BYTES - SLOT_BYTES,
+            objects => self.page.len() - HEADER_BYTES - SLOT_BYTES * objects,
         }
     }
 
@@ -273,8 +270,9 @@ impl PageEditor {
                 "the new object of {bytes} bytes does not fit its page; make its page anew"
             );
         }
-        if self.header.large {
-            return self.replace_large();
+        let is_alone = self.len() == 1;
+        if self.header.large || is_alone && HEADER_BYTES + bytes + SLOT_BYTES > self.page.len() {
+            return self.replace_page();
         }
         let old_start = self.start(slot);
         let new_start = self.header.objects_end as usize;
@@ -305,8 +303,8 @@ impl PageEditor {
         self.page[at..at + 4].copy_from_slice(&word.to_le_bytes());
     }
 
-    /// Makes a page for `self.new` in place of a large one.
-    fn replace_large(&mut self) -> Result<()> {
+    /// Makes a page for `self.new`, which is alone.
+    fn replace_page(&mut self) -> Result<()> {
         let bytes = self.new.len();
         let page_bytes = (HEADER_BYTES + bytes + SLOT_BYTES).next_multiple_of(self.page_bytes);
         let mut page = zeros(page_bytes)?;
@@ -314,6 +312,8 @@ impl PageEditor {
         page[page_bytes - SLOT_BYTES..].copy_from_slice(&(HEADER_BYTES as u32).to_le_bytes());
         self.page = page;
         self.changed = true;
+        self.dead_bytes = 0;
+        self.header.moved = false;
         self.header.large = page_bytes > self.page_bytes;
         // Below 2^31.
         self.header.page_bytes = page_bytes as u32;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use dray_format::{Field, Schema, Type, crc32c};
 
 use crate::error::{Error, ErrorKind, Result, refuse};
+use crate::object::Object;
 
 /// Records and extents are smaller than this (page.md sections 2 and 3).
 pub(crate) const EXTENT_BYTES_END: usize = 1 << 31;
@@ -160,6 +161,16 @@ impl Layout {
                 "objects of another schema than this code was generated for; generate it anew with \
                  `dray accessors`"
             );
+        }
+        Ok(())
+    }
+
+    /// Checks that an object has this layout.
+    #[inline]
+    pub(crate) fn check_object(&self, object: Object<'_>) -> Result<()> {
+        let other = object.layout();
+        if !std::ptr::eq(other, self) && other.encoded != self.encoded {
+            refuse!(Unsupported, "an object of another schema");
         }
         Ok(())
     }

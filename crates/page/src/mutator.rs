@@ -6,6 +6,8 @@ use std::any::type_name;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use dray_format::Type;
+
 use crate::accessor::Access;
 use crate::error::{Error, ErrorKind, Result, refuse};
 use crate::layout::{Items, Kind, LIST_BYTES, Layout, Place, STRING_BYTES, Tail, TailKind};
@@ -18,7 +20,7 @@ impl Layout {
     /// When there is no such field or more than one, or when its type is not written as a `T`.
     pub fn mutator<T: Change + ?Sized>(&self, path: &[&str]) -> Result<Mutator<T>> {
         let found = self.find(path)?;
-        if !T::fits(found.data_type) {
+        if !T::takes(found.data_type) {
             refuse!(
                 Unsupported,
                 "{}, which is not written as {}",
@@ -95,6 +97,8 @@ pub(crate) struct More {
     pub path: String,
     /// Whether bytes must be UTF-8.
     pub utf8: bool,
+    /// The width of its values, if it is fixed.
+    pub width: Option<usize>,
     pub clear: Clear,
 }
 
@@ -150,7 +154,11 @@ impl Position {
         };
         let required = numbered.filter_map(required).collect();
         let utf8 = matches!(place.kind, Kind::Bytes { utf8: true });
-        let more = More { path: path.join("."), utf8, clear };
+        let width = match place.kind {
+            Kind::Fixed(width) => Some(width),
+            _ => None,
+        };
+        let more = More { path: path.join("."), utf8, width, clear };
         Self {
             record_id: found.record_id,
             at: place.at as u32,
@@ -194,11 +202,16 @@ impl Clear {
 }
 
 /// A Rust type that fields are written as: those of [`Access`]. `[u8]` is checked to be UTF-8 where
-/// the field is a string. `()` makes a value present, with all that is within it missing, 0 or
-/// empty.
+/// the field is a string; it is also written to any type of a fixed width, if it has that many
+/// bytes. `()` makes a value present, with all that is within it missing, 0 or empty.
 pub trait Change: Access {
     /// The value that is written.
     type New<'a>;
+
+    /// Whether values of this type are written as `Self`.
+    fn takes(data_type: &Type) -> bool {
+        Self::fits(data_type)
+    }
 
     /// Writes it.
     ///
@@ -209,11 +222,11 @@ pub trait Change: Access {
 
 /// A record that is written, in an editor or a builder.
 pub trait Target {
-    /// Writes the bytes of a fixed width.
+    /// Writes the bytes of a fixed width, which the field has.
     ///
     /// # Errors
     /// When the field is none of this record.
-    fn fixed<const N: usize>(&mut self, field: &Position, value: [u8; N]) -> Result<()>;
+    fn fixed(&mut self, field: &Position, value: &[u8]) -> Result<()>;
 
     /// Writes a string or a binary value.
     ///
@@ -235,7 +248,7 @@ macro_rules! numbers {
 
             #[inline(always)]
             fn write<R: Target>(target: &mut R, at: &Position, value: Self) -> Result<()> {
-                target.fixed(at, value.to_le_bytes())
+                target.fixed(at, &value.to_le_bytes())
             }
         }
     )*};
@@ -248,7 +261,7 @@ impl<const N: usize> Change for [u8; N] {
 
     #[inline(always)]
     fn write<R: Target>(target: &mut R, at: &Position, value: Self) -> Result<()> {
-        target.fixed(at, value)
+        target.fixed(at, &value)
     }
 }
 
@@ -257,7 +270,7 @@ impl Change for bool {
 
     #[inline(always)]
     fn write<R: Target>(target: &mut R, at: &Position, value: Self) -> Result<()> {
-        target.fixed(at, [u8::from(value)])
+        target.fixed(at, &[u8::from(value)])
     }
 }
 
@@ -273,8 +286,23 @@ impl Change for str {
 impl Change for [u8] {
     type New<'a> = &'a [u8];
 
+    fn takes(data_type: &Type) -> bool {
+        Self::fits(data_type) || data_type.width().is_some()
+    }
+
     #[inline]
     fn write<R: Target>(target: &mut R, at: &Position, value: &[u8]) -> Result<()> {
+        if let Some(width) = at.more.width {
+            if value.len() != width {
+                refuse!(
+                    Size,
+                    "{} bytes for field {:?}, expected {width}",
+                    value.len(),
+                    at.more.path
+                );
+            }
+            return target.fixed(at, value);
+        }
         if at.more.utf8 && str::from_utf8(value).is_err() {
             refuse!(Utf8, "the new value of field {:?} is not UTF-8", at.more.path);
         }

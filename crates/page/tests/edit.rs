@@ -152,6 +152,39 @@ fn large_pages_are_replaced() {
 }
 
 #[test]
+fn an_object_that_is_alone_gets_a_large_page() {
+    let orders = Orders::new();
+    let mut editor = PageEditor::new(orders.page(&["a"])).unwrap();
+    let long = "y".repeat(5000);
+    for length in [20, 3000, 5000, 12] {
+        editor.object_mut(0).unwrap().set(&orders.name, &long[..length]).unwrap();
+        let page = editor.finish(Checksum::Crc32c);
+        let header = page.header();
+        assert_eq!((header.large, header.moved), (length == 5000, length == 3000), "{length}");
+        assert_eq!(name(&page, 0), Some(&long[..length]));
+        orders.verified(&page);
+        editor = PageEditor::new(page).unwrap().with_page_bytes(4 << 10).unwrap();
+    }
+}
+
+#[test]
+fn bytes_are_written_to_any_type_of_their_width() {
+    let orders = Orders::new();
+    let id = orders.layout.mutator::<[u8]>(&["id"]).unwrap();
+    let mut builder = orders.builder();
+    builder.build(|order| order.set(&id, &7i64.to_le_bytes())).unwrap();
+    assert_eq!(builder.build(|order| order.set(&id, &[7])).unwrap_err().kind(), ErrorKind::Size);
+    let mut editor = PageEditor::new(builder.finish().remove(0)).unwrap();
+    assert_eq!(editor.object(0).unwrap().field(0).unwrap().i64(), Some(7));
+    editor.object_mut(0).unwrap().set(&id, &(-1i64).to_le_bytes()).unwrap();
+    let refused = editor.object_mut(0).unwrap().set(&id, &[0; 9]).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Size);
+    assert_eq!(editor.object(0).unwrap().field(0).unwrap().i64(), Some(-1));
+    let refused = orders.layout.mutator::<[u8]>(&["items"]).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Unsupported);
+}
+
+#[test]
 fn fields_of_other_records_are_refused() {
     let orders = Orders::new();
     let other = Layout::new(Schema { fields: vec![field("id", Type::Int64, false)] }).unwrap();

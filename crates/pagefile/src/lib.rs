@@ -5,6 +5,8 @@
 //! Batch ──PageFileWriter──▶ file ──PageFile::open──▶ page ──▶ Object
 //!                                     │ find(key) ─▶ ordinals ──▶ Object
 //!                            damaged ─┴─ Salvage::open ─▶ the whole pages before the damage
+//!
+//! PageFile ──PageFileEditor──▶ objects are changed in memory ──▶ a new file
 //! ```
 //!
 //! Opening a file checks everything but the pages, which takes the time of a few reads. A page is
@@ -34,6 +36,7 @@
 //! # Ok::<(), dray_pagefile::Error>(())
 //! ```
 
+mod editor;
 mod error;
 mod footer;
 mod header;
@@ -43,6 +46,7 @@ mod reader;
 mod salvage;
 mod writer;
 
+pub use editor::PageFileEditor;
 pub use error::{Error, ErrorKind, Result};
 pub use header::schema_digest;
 pub use key::{KeyPath, KeyValue};

@@ -20,6 +20,7 @@ use crate::salvage::Salvage;
 pub struct PageFile {
     file: Bytes,
     layout: Arc<Layout>,
+    page_bytes: usize,
     schema_digest: [u8; 32],
     schema_bytes: usize,
     pages_at: usize,
@@ -122,6 +123,7 @@ impl PageFile {
         Ok(Self {
             file,
             layout,
+            page_bytes,
             schema_digest,
             schema_bytes,
             pages_at,
@@ -145,6 +147,11 @@ impl PageFile {
     /// The number of pages.
     pub fn page_count(&self) -> usize {
         self.pages.len()
+    }
+
+    /// The standard size of pages.
+    pub fn page_bytes(&self) -> usize {
+        self.page_bytes
     }
 
     /// The types of the objects' fields.

@@ -11,7 +11,8 @@ use bytes::Bytes;
 use dray_format::{Batch, Column, Field, Schema, Type, Values};
 use dray_page::Object;
 use dray_pagefile::{
-    ErrorKind, KeyValue, PageFile, PageFileOptions, PageFileWriter, Salvage, Written,
+    ErrorKind, KeyValue, PageFile, PageFileEditor, PageFileOptions, PageFileWriter, Salvage,
+    Written,
 };
 
 const UNIT: usize = 4096;
@@ -98,6 +99,62 @@ fn objects_come_back_by_number_and_by_key() {
     file.check().unwrap();
     assert_eq!(file.object(rows).unwrap_err().kind(), ErrorKind::Usage);
     assert!(file.find(&[KeyValue::Integer(-1)]).unwrap().is_empty());
+}
+
+#[test]
+fn changed_objects_are_written_anew() {
+    let (mut before, mut after) = (Vec::new(), Vec::new());
+    let rows = 3000;
+    write(&mut before, rows, &small_pages());
+    let file = PageFile::from_bytes(Bytes::from(before.clone())).unwrap();
+    let number = file.layout().mutator::<i64>(&["n"]).unwrap();
+    let name = file.layout().mutator::<str>(&["text"]).unwrap();
+    let mut editor = PageFileEditor::new(file);
+    assert!(!editor.is_changed());
+    // All objects of a page grow, some beyond it, and one is a copy of another file's.
+    let new_text = |n: u64| text(n) + &"y".repeat(if n.is_multiple_of(7) { 2000 } else { 30 });
+    let source = PageFile::from_bytes(Bytes::from(before.clone())).unwrap();
+    for n in 1000..2000 {
+        editor.change(n, |object| object.set(&name, &new_text(n))).unwrap();
+        editor.change(n, |object| object.set(&number, -1)).unwrap();
+        assert_eq!(editor.object(n).unwrap().field(1).unwrap().str(), Some(&*new_text(n)));
+    }
+    editor.replace(2500, source.object(499).unwrap()).unwrap();
+    let rebuilt = |old: Object<'_>, object: &mut dray_page::ObjectBuilder<'_>| {
+        object.set(&number, old.field(0).unwrap().i64().unwrap() + 1)
+    };
+    editor.rebuild(2600, rebuilt).unwrap();
+    let refused = editor.change(2700, |object| object.clear(&number)).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Inside(dray_page::ErrorKind::Missing));
+    let refused = editor.change(rows, |_| Ok(())).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Usage);
+    assert!(
+        editor.is_changed() && editor.file().object(1000).is_ok_and(|old| is_object(old, 1000))
+    );
+    let written = editor.write(&mut after).unwrap();
+    assert_eq!(written.objects, rows);
+    let file = PageFile::from_bytes(Bytes::from(after.clone())).unwrap();
+    file.check().unwrap();
+    for n in 0..rows {
+        let object = file.object(n).unwrap();
+        let value =
+            (object.field(0).unwrap().i64().unwrap(), object.field(1).unwrap().str().unwrap());
+        let expected = match n {
+            1000..2000 => (-1, new_text(n)),
+            2500 => (249, text(499)),
+            2600 => (1301, String::new()),
+            _ => ((n / 2) as i64, text(n)),
+        };
+        assert_eq!(value, (expected.0, &*expected.1), "object {n}");
+    }
+    assert_eq!(file.find(&[KeyValue::Integer(-1)]).unwrap(), (1000..2000).collect::<Vec<_>>());
+    // As if they had never been other ones.
+    let mut anew = Vec::new();
+    let mut writer = PageFileWriter::new(&mut anew, schema(), &small_pages()).unwrap();
+    (0..rows).for_each(|n| writer.copy(file.object(n).unwrap()).unwrap());
+    writer.finish().unwrap();
+    assert!(anew == after);
+    assert!(PageFileEditor::new(source).write(Vec::new()).is_ok());
 }
 
 #[test]

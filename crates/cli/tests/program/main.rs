@@ -7,6 +7,7 @@ mod explain;
 mod export;
 mod help;
 mod hostile;
+mod nest;
 mod query;
 mod serve;
 mod sort;

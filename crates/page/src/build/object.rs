@@ -438,10 +438,10 @@ impl ObjectBuilder<'_> {
 
 impl Target for ObjectBuilder<'_> {
     #[inline(always)]
-    fn fixed<const N: usize>(&mut self, field: &Position, value: [u8; N]) -> Result<()> {
+    fn fixed(&mut self, field: &Position, value: &[u8]) -> Result<()> {
         self.mark(field)?;
         let at = self.at + field.at as usize;
-        self.room.extent()[at..at + N].copy_from_slice(&value);
+        self.room.extent()[at..at + value.len()].copy_from_slice(value);
         Ok(())
     }
 

@@ -274,17 +274,19 @@ fn mark(extent: &mut [u8], at: usize, in_bitmap: Option<Bit>, field: &Position) 
 
 impl Target for ItemMut<'_> {
     #[inline(always)]
-    fn fixed<const N: usize>(&mut self, field: &Position, value: [u8; N]) -> Result<()> {
+    fn fixed(&mut self, field: &Position, value: &[u8]) -> Result<()> {
         self.check(field)?;
+        let width = value.len();
         if self.takes_items(field) {
-            let put = |record: &mut [u8]| record[field.at as usize..][..N].copy_from_slice(&value);
+            let put =
+                |record: &mut [u8]| record[field.at as usize..][..width].copy_from_slice(value);
             return self.rewrite(field, NewValue::None, put);
         }
         let Self { at, in_bitmap, .. } = *self;
         let extent = self.editor.extent_mut(self.slot);
         mark(extent, at, in_bitmap, field);
         let at = at + field.at as usize;
-        extent[at..at + N].copy_from_slice(&value);
+        extent[at..at + width].copy_from_slice(value);
         Ok(())
     }
 
