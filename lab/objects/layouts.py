@@ -23,6 +23,7 @@ from lab.common import race
 from lab.common.process import Failure
 from lab.common.program import program_name, python
 from lab.link.link import Link
+from lab.objects.tree import end
 
 LAYOUTS = ("pages", "columns", "auto")
 PORT = 20_200
@@ -50,9 +51,10 @@ def served(given: argparse.Namespace, rate: str | None) -> Iterator[tuple[str, l
             server = subprocess.Popen([*serve, "--unix", str(path)], stdin=subprocess.PIPE)
             while not path.exists():
                 time.sleep(0.01)
-            yield f"dray+unix://{path}", [], server.pid
-            server.terminate()
-            server.wait()
+            try:
+                yield f"dray+unix://{path}", [], server.pid
+            finally:
+                end(server)
             return
         token = Path(folder, "token")
         token.touch(0o600)
@@ -63,9 +65,10 @@ def served(given: argparse.Namespace, rate: str | None) -> Iterator[tuple[str, l
             serve += ["--listen", f"tcp://{listen}", "--token-file", str(token)]
             server = subprocess.Popen([*link.far, *serve], stdin=subprocess.PIPE)
             link.await_listening(server)
-            yield f"dray://{TOKEN}@{listen}?plain_token=true", link.near, server.pid
-            server.terminate()
-            server.wait()
+            try:
+                yield f"dray://{TOKEN}@{listen}?plain_token=true", link.near, server.pid
+            finally:
+                end(server)
 
 
 def cpu_s(pid: int) -> float:

@@ -127,8 +127,10 @@ def frames(data: bytes, kinds: tuple, first: int, session):
         if kind not in kinds:
             raise Refused("kind", f"{kind:#04x}")
         payload_bytes_max = PAYLOAD_BYTES_MAX if greeted else PAYLOAD_BYTES_MAX_BEFORE_WELCOME
-        if greeted and kind in (CHUNK, PAGE):
+        if greeted and kind == CHUNK:
             payload_bytes_max = session.limits.row_bytes_max
+        if greeted and kind == PAGE:
+            payload_bytes_max = max(session.limits.row_bytes_max, PAGE_BYTES)
         if greeted and kind == STATE:
             payload_bytes_max = session.limits.chunk_bytes_max
         if any(reserved) or payload_bytes > payload_bytes_max:

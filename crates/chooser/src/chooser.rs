@@ -18,7 +18,7 @@ use dray_format::{Batch, Chunk, ChunkKind, ColumnStats, Compression, Encoder, Er
 use crate::candidate::{CANDIDATES, candidates_up_to};
 use crate::column_costs::ColumnCosts;
 use crate::line::Line;
-use crate::page_costs::PageCosts;
+use crate::page_costs::{ColumnsCost, PageCosts};
 use crate::price::{Delivery, Price};
 
 /// A first chunk of at most this size is sent plain: it leaves in one flight of packets anyway.
@@ -45,6 +45,8 @@ const PROBE_DIVISOR: usize = 2;
 const RECENT: Duration = Duration::from_secs(1);
 /// The most settings of λ in [`Chooser::history`].
 const HISTORY_MAX: usize = 128;
+/// After so many times of pages comes a chunk: it tells what columns cost by now.
+const PAGES_IN_A_ROW_MAX: u32 = 31;
 
 /// Adapts the chunks of one stream to its network, processors and reader. Threads share it.
 #[derive(Debug)]
@@ -61,8 +63,8 @@ struct State {
     price: Price,
     columns: Vec<ColumnCosts>,
     pages: PageCosts,
-    /// The last rows became pages.
-    in_pages: bool,
+    /// How often rows became pages since the last chunk.
+    in_pages: u32,
     /// The rows of the next chunks.
     chunk_rows: usize,
     /// No chunk has been encoded yet.
@@ -116,7 +118,7 @@ impl Chooser {
             price: Price::new(line, round_trip * SLOW_START_ROUND_TRIPS),
             columns: columns.collect(),
             pages: PageCosts::default(),
-            in_pages: false,
+            in_pages: 0,
             chunk_rows: FIRST_ROWS,
             is_first: true,
             history: History::default(),
@@ -225,29 +227,26 @@ impl Chooser {
 
     /// Whether the next rows cost less as pages than as a chunk, and begins them if so. The reader
     /// builds pages of a chunk itself, in one thread, where the server has a thread for each of its
-    /// processors. The first rows become a chunk: what columns cost is not known before.
+    /// processors. What columns cost is known after a chunk of the stream, or from an earlier one.
     pub fn begin_pages(&self) -> bool {
         let mut state = self.state();
-        state.in_pages = state.pages_pay();
-        if state.in_pages {
-            state.price.begin_chunk();
+        if !state.pages_pay() || state.in_pages >= PAGES_IN_A_ROW_MAX {
+            state.in_pages = 0;
+            return false;
         }
-        state.in_pages
+        state.in_pages += 1;
+        state.price.begin_chunk();
+        true
     }
 
-    /// Records pages that were built of rows with `plain_bytes` plain bytes. It took this long, and
-    /// the thread used `cpu_time` of that, if known.
-    pub fn built(
-        &self,
-        plain_bytes: u64,
-        page_bytes: u64,
-        took: Duration,
-        cpu_time: Option<Duration>,
-    ) {
+    /// Records pages that were built of this many rows. It took this long, and the thread used
+    /// `cpu_time` of that, if known.
+    pub fn built(&self, rows: usize, page_bytes: u64, took: Duration, cpu_time: Option<Duration>) {
         let mut state = self.state();
+        state.is_first = false;
         let cpu_time = cpu_time.unwrap_or(took);
         state.price.encoded(took, cpu_time);
-        state.pages.record(plain_bytes, page_bytes, cpu_time.as_nanos() as f64);
+        state.pages.record(rows, page_bytes, cpu_time.as_nanos() as f64);
     }
 
     /// The most rows of the next chunk.
@@ -318,15 +317,13 @@ impl State {
     fn pages_pay(&self) -> bool {
         let Self { price, columns, pages, in_pages, .. } = self;
         let (price_ns, reader_share) = (price.ns(), price.reader_share() * price.processors());
-        let (mut columns_ns, mut bytes) = (0.0, 0.0);
+        let mut row = ColumnsCost::default();
         for column in columns {
-            let Some((row_ns, row_bytes)) = column.expected_row(price_ns, reader_share) else {
-                return false;
-            };
-            columns_ns += row_ns;
-            bytes += row_bytes;
+            let Some(cost) = column.expected_row(price_ns, reader_share) else { return false };
+            row.ns += cost.ns;
+            row.plain_bytes += cost.plain_bytes;
         }
-        pages.pay(columns_ns / bytes.max(1.0), price_ns, reader_share, *in_pages)
+        pages.pay(row, price_ns, reader_share, *in_pages > 0)
     }
 
     fn probes(&self) -> Vec<Probe> {

@@ -5,6 +5,7 @@
 use dray_format::{ColumnStats, Compression, Type};
 
 use crate::candidate::{CANDIDATE_COUNT, CANDIDATES, Candidate, LIGHT, NONE, SYMBOLS, ValueKind};
+use crate::page_costs::ColumnsCost;
 
 /// The cost of plain columns, and the expected cost of light before it is measured, for each
 /// [`ValueKind`].
@@ -119,18 +120,13 @@ impl ColumnCosts {
         Some(self.row_bytes? * cheapest.map_or(1.0, |(_, cost)| cost.share))
     }
 
-    /// What a row is expected to cost, in nanoseconds, and its plain bytes, once a chunk was
-    /// encoded.
-    pub(crate) fn expected_row(&self, price_ns: f64, reader_share: f64) -> Option<(f64, f64)> {
-        let measured = self.measured.iter().enumerate();
-        let totals = measured.filter_map(|(candidate, it)| {
-            Some((*it)?.mean.total_ns(candidate, price_ns, reader_share))
-        });
-        let least = totals
-            .min_by(f64::total_cmp)
-            .unwrap_or_else(|| self.expected(LIGHT).total_ns(LIGHT, price_ns, reader_share));
-        let row_bytes = self.row_bytes?;
-        Some((least * row_bytes, row_bytes))
+    /// What a row is expected to cost, once a chunk was encoded.
+    pub(crate) fn expected_row(&self, price_ns: f64, reader_share: f64) -> Option<ColumnsCost> {
+        let plain_bytes = self.row_bytes?;
+        let total =
+            |candidate: usize| self.expected(candidate).total_ns(candidate, price_ns, reader_share);
+        let least = (0..self.candidates).map(total).min_by(f64::total_cmp)?;
+        Some(ColumnsCost { ns: least * plain_bytes, plain_bytes })
     }
 
     /// Chooses the candidate for the next chunk, in which the column has about `plain_bytes` plain

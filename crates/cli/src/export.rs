@@ -37,10 +37,9 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     output: Output,
     /// How rows travel for a page file: pages, columns, or auto, which is what costs less on this
-    /// network
-    #[arg(long, value_name = "CHOICE", default_value_t = RowLayout::Either,
-          help_heading = "Transfer")]
-    layout: RowLayout,
+    /// network [default: auto]
+    #[arg(long, value_name = "CHOICE", help_heading = "Transfer")]
+    layout: Option<RowLayout>,
 }
 
 /// Runs the query and writes the file.
@@ -50,9 +49,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let meter = Meter::new(Visibility::unless(arguments.statement.quiet));
     // Before the query, since most failures are here.
     let file = UnfinishedFile::create(&arguments.output.path, &interrupt)?;
+    if arguments.layout.is_some() && format != Format::Pages {
+        return Err(Failure::Usage("--layout is for page files: -o NAME.pages".to_owned()));
+    }
+    let layout = arguments.layout.unwrap_or(RowLayout::Either);
     let written = match format {
         Format::Pages => {
-            let started = arguments.statement.start_objects(arguments.layout, &interrupt, &meter);
+            let started = arguments.statement.start_objects(layout, &interrupt, &meter);
             started.and_then(|mut objects| write_objects(&mut objects, file, options, &interrupt))
         }
         _ => {

@@ -4,6 +4,7 @@ use std::borrow::BorrowMut;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use dray_format::Checksum;
 use dray_format::arrow::batch_from_arrow;
@@ -16,6 +17,9 @@ use crate::options::QueryOptions;
 use crate::results::{Received, Results};
 use crate::stats::{Progress, Stats};
 use crate::watch::Watch;
+
+/// The most bytes of pages that are built before the first of them is handed out.
+const AHEAD_BYTES: usize = 64 << 20;
 
 impl Connection {
     /// Runs a statement whose rows are read as whole objects. A Dray server sends pages or chunks,
@@ -41,7 +45,7 @@ impl Connection {
     ) -> Result<Objects<C>> {
         let (results, layout) = Results::start_objects(connection, sql, options, watch)?;
         let builder = PageBuilder::with_pool(layout, &page_pool(), Checksum::None)?;
-        Ok(Objects { results, builder, built: VecDeque::new() })
+        Ok(Objects { results, builder, rest: None, built: VecDeque::new() })
     }
 }
 
@@ -51,7 +55,9 @@ impl Connection {
 pub struct Objects<C: BorrowMut<Connection>> {
     results: Results<C>,
     builder: PageBuilder,
-    /// Pages of the last batch.
+    /// Rows of the last batch that are in no page yet.
+    rest: Option<RecordBatch>,
+    /// Pages of its other rows.
     built: VecDeque<VerifiedPage>,
 }
 
@@ -78,7 +84,7 @@ impl<C: BorrowMut<Connection>> Objects<C> {
 
     /// Whether everything has arrived and was handed out, so that the connection is free.
     pub fn is_complete(&self) -> bool {
-        self.built.is_empty() && self.results.is_complete()
+        self.built.is_empty() && self.rest.is_none() && self.results.is_complete()
     }
 
     /// The next page; None at the end. It does not wait for more rows than have arrived.
@@ -86,25 +92,35 @@ impl<C: BorrowMut<Connection>> Objects<C> {
     /// # Errors
     /// Those of [`Results::next_batch`].
     pub fn next_page(&mut self) -> Result<Option<VerifiedPage>> {
-        while self.built.is_empty() {
+        loop {
+            if let Some(page) = self.built.pop_front() {
+                return Ok(Some(page));
+            }
+            if let Some(batch) = self.rest.take() {
+                let builder = &mut self.builder;
+                match self.results.decoding(|| build(builder, &batch)) {
+                    Ok((pages, rest)) => {
+                        self.built.extend(pages);
+                        self.rest = rest;
+                    }
+                    Err(error) => {
+                        self.results.fail();
+                        return Err(error);
+                    }
+                }
+                continue;
+            }
             match self.results.next_received()? {
                 None => return Ok(None),
                 Some(Received::Page(page)) => return Ok(Some(page)),
-                Some(Received::Batch(batch)) => {
-                    let builder = &mut self.builder;
-                    let built = self.results.decoding(|| {
-                        builder.append(&batch_from_arrow(&batch)?)?;
-                        Ok(builder.finish())
-                    });
-                    self.built.extend(built?);
-                }
+                Some(Received::Batch(batch)) => self.rest = Some(batch),
             }
         }
-        Ok(self.built.pop_front())
     }
 
     /// Stops the statement if it still runs. The connection is usable afterwards.
     pub fn cancel(&mut self) {
+        self.rest = None;
         self.built.clear();
         self.results.cancel();
     }
@@ -115,5 +131,25 @@ impl<C: BorrowMut<Connection>> Iterator for Objects<C> {
 
     fn next(&mut self) -> Option<Self::Item> {
         self.next_page().transpose()
+    }
+}
+
+/// Builds pages of the first rows of a batch, of at most [`AHEAD_BYTES`] but at least of one row.
+/// Returns the other rows, too. Objects can be much larger than their columns.
+fn build(
+    builder: &mut PageBuilder,
+    batch: &RecordBatch,
+) -> Result<(Vec<VerifiedPage>, Option<RecordBatch>)> {
+    let mut count = batch.num_rows();
+    loop {
+        let first = batch_from_arrow(&batch.slice(0, count))?;
+        let measured = builder.measure(&first)?;
+        if count > 1 && builder.page_bytes_of(&measured, 0..count) > AHEAD_BYTES {
+            count /= 2;
+            continue;
+        }
+        builder.append_rows(&measured, 0..count)?;
+        let rest = batch.num_rows() - count;
+        return Ok((builder.finish(), (rest > 0).then(|| batch.slice(count, rest))));
     }
 }

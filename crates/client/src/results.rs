@@ -284,6 +284,12 @@ impl<C: BorrowMut<Connection>> Results<C> {
         Ok(batch.map(Received::Batch).or_else(|| self.page.take().map(Received::Page)))
     }
 
+    /// Ends the result after an error of its reader: no later call may go on behind it.
+    pub(crate) fn fail(&mut self) {
+        self.failed = true;
+        self.cancel();
+    }
+
     /// Counts what `decode` takes as decoding.
     pub(crate) fn decoding<T>(&mut self, decode: impl FnOnce() -> Result<T>) -> Result<T> {
         let started = Instant::now();
@@ -345,7 +351,7 @@ impl<C: BorrowMut<Connection>> Results<C> {
     /// Counts a page that has arrived.
     fn take_page(&mut self, page: ReceivedPage) -> Result<()> {
         let ReceivedPage { page, wire_bytes, arrived, .. } = page;
-        self.count(page.len(), wire_bytes, wire_bytes, arrived);
+        self.count(page.len(), wire_bytes, page.header().packed_bytes(), arrived);
         self.stats.pages += 1;
         self.page = Some(page);
         self.look()

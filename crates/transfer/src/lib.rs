@@ -25,6 +25,6 @@ mod queue;
 
 pub use chunk_encoder::ChunkEncoder;
 pub use chunker::{Chunker, Settings, UnencodedChunk};
-pub use payload::{EncodeError, Pages, Payload};
+pub use payload::{EncodeError, PAGES_TIMES_CHUNK, Pages, Payload};
 pub use produce::{Failure, Times, produce};
 pub use queue::{Queued, Receiver, Sender, queue};

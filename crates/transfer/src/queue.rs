@@ -1,4 +1,4 @@
-//! A queue of chunks and pages, bounded by their encoded bytes.
+//! A queue of chunks and pages, bounded by their encoded bytes and their memory.
 
 use std::sync::Arc;
 

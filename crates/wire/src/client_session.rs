@@ -7,7 +7,7 @@ use dray_format::{
     ErrorKind as FormatErrorKind, HEADER_BYTES, Header, Limits, StateHeader, Tables, crc32c,
 };
 use dray_page::{
-    ErrorKind as PageErrorKind, HEADER_BYTES as PAGE_HEADER_BYTES, Header as PageHeader,
+    ErrorKind as PageErrorKind, HEADER_BYTES as PAGE_HEADER_BYTES, Header as PageHeader, PAGE_BYTES,
 };
 
 use crate::frame::{FRAME_HEADER_BYTES, Frame, HANDSHAKE_BYTES_MAX, Kind, MESSAGE_BYTES_MAX};
@@ -258,7 +258,8 @@ impl ClientSession {
     pub fn frame(&self, bytes: &[u8; FRAME_HEADER_BYTES]) -> Result<Frame> {
         let frame = Frame::decode(bytes, &Kind::SERVER, |kind| match (self.state, kind) {
             (State::New | State::AwaitingWelcome, _) => HANDSHAKE_BYTES_MAX,
-            (_, Kind::Chunk | Kind::Page) => self.limits.row_bytes_max,
+            (_, Kind::Chunk) => self.limits.row_bytes_max,
+            (_, Kind::Page) => self.limits.row_bytes_max.max(PAGE_BYTES as u64),
             (_, Kind::State) => self.limits.chunk_bytes_max,
             _ => MESSAGE_BYTES_MAX,
         })?;
@@ -351,11 +352,11 @@ impl ClientSession {
 
     fn check_expected(&self, what: &str, is_asked_for: bool) -> Result<()> {
         let why = match self.expected.plan_only {
-            true => "of a statement that was to be planned only",
-            false if !is_asked_for => "which was not asked for",
+            true => " of a statement that was to be planned only",
+            false if !is_asked_for => ", which was not asked for",
             false => return Ok(()),
         };
-        Err(ProtocolError::new(Refusal::Query, format!("the server sent {what}, {why}")))
+        Err(ProtocolError::new(Refusal::Query, format!("the server sent {what}{why}")))
     }
 
     fn check_sequence(&self, what: &str, sequence: u64) -> Result<()> {

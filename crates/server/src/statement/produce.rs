@@ -72,6 +72,11 @@ pub(super) async fn start_producers(
 fn error_of(failure: Failure<SourceError>) -> Result<(), ServerError> {
     match failure {
         Failure::Source(SourceError::Engine(cause)) => Err(engine::execution_error(*cause)),
+        Failure::Encode(EncodeError::TooLarge { bytes, bytes_max }) => {
+            let what = format!("rows take {bytes} bytes as pages, {bytes_max} are allowed");
+            let hint = "ask for layout auto or columns, or raise row_bytes_max";
+            Err(engine::error(ErrorKind::Limit, "54000", what, hint))
+        }
         Failure::Encode(EncodeError::Page(cause)) => {
             let (kind, sqlstate) = match cause.kind() {
                 PageErrorKind::Limit => (ErrorKind::Limit, "54000"),

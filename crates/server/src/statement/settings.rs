@@ -87,7 +87,9 @@ pub(super) fn pages(
         (RowLayout::Either, _, Some(chooser)) => {
             Ok(layout().ok().map(|layout| Pages::Cheaper(layout, chooser.clone())))
         }
-        (RowLayout::Either, CompressionChoice::None, None) => Ok(layout().ok().map(Pages::Always)),
+        (RowLayout::Either, CompressionChoice::None, None) => {
+            Ok(layout().ok().map(Pages::Preferred))
+        }
         (RowLayout::Either, _, None) => Ok(None),
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use dray_chooser::{Chooser, Line};
-use dray_transfer::{Receiver, Settings, Times, queue};
+use dray_transfer::{PAGES_TIMES_CHUNK, Receiver, Settings, Times, queue};
 use dray_wire::{CompressionChoice, Query, RowLayout, ServerError};
 use tokio::runtime::Handle;
 
@@ -116,13 +116,17 @@ impl Starter<'_> {
     ) -> Result<Execution, ServerError> {
         let PeerNetwork { round_trip, line, .. } = network;
         let line = line.unwrap_or_else(|| Line::guessed(round_trip));
-        let chooser = (compression == CompressionChoice::Auto).then(|| {
+        let adapts = compression == CompressionChoice::Auto && row_layout != RowLayout::Pages;
+        let chooser = adapts.then(|| {
             let known = self.known_costs.of(&plan.tables, &plan.schema);
             let known = |column: usize| known.get(column).cloned().flatten();
             let level_max = ADAPTIVE_ZSTD_LEVEL_MAX;
             Arc::new(Chooser::with_costs(&plan.schema, line, round_trip, level_max, known))
         });
-        let chunk_bytes_max = settings.limits.chunk_bytes_max;
+        let chunk_bytes_max = match row_layout {
+            RowLayout::Chunks => settings.limits.chunk_bytes_max,
+            _ => PAGES_TIMES_CHUNK * settings.limits.chunk_bytes_max,
+        };
         let (bytes_max, chunks_min) = match chooser {
             // `as` saturates.
             Some(_) => (

@@ -206,7 +206,7 @@ pub fn heard(
         if frame.kind == Kind::Page {
             let (raw, mut rest) = payload.split_first_chunk().unwrap();
             let header = session.page(frame, raw)?;
-            assert!(header.packed_bytes() <= limits.row_bytes_max);
+            assert!(header.packed_bytes() <= limits.row_bytes_max.max(PAGE_BYTES as u64));
             let pool = PagePool::new(PAGE_BYTES, PAGE_BYTES);
             let page = pool.receive(&header, |to| {
                 let part;
