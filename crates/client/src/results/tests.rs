@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use arrow::array::{AsArray, Int64Array};
 use arrow::datatypes::Int64Type;
-use dray_format::Limits;
+use dray_format::arrow::batch_from_arrow;
+use dray_format::{Checksum, Limits};
+use dray_page::{PAGE_BYTES, PageBuilder};
 use dray_wire::partition::PartDescriptor;
 use dray_wire::{
     CompressionChoice, ErrorKind as WireKind, Estimate, Finished, RowLayout, ServerError,
@@ -346,4 +348,49 @@ fn events_out_of_turn_end_the_connection() {
     let mut connection = Connection::over(Box::new(script));
     assert_eq!(kind(connection.query("SELECT", &options(1))), ErrorKind::Protocol);
     assert!(seen.lock().unwrap().broken);
+}
+
+/// A page with the numbers of this range, as a source hands it on.
+fn page_arrived(numbers: std::ops::Range<i64>) -> Result<Event> {
+    let batch = rows(numbers);
+    let layout = Layout::new(schema_from_arrow(&batch.schema())?)?;
+    let mut builder = PageBuilder::new(layout, PAGE_BYTES, Checksum::None)?;
+    builder.append(&batch_from_arrow(&batch)?)?;
+    let page = builder.finish().remove(0);
+    Ok(Event::Page(ReceivedPage {
+        page,
+        wire_bytes: 100,
+        arrived: Instant::now(),
+        receive: Duration::ZERO,
+        decode: Duration::ZERO,
+    }))
+}
+
+fn numbers_of(page: &VerifiedPage) -> Vec<i64> {
+    page.objects().map(|object| object.field(0).unwrap().i64().unwrap()).collect()
+}
+
+#[test]
+fn chunks_and_pages_are_objects_in_their_order() {
+    let events =
+        vec![page_arrived(0..3), arrived(3..5), page_arrived(5..6), arrived(6..9), finished()];
+    let (mut connection, seen) = connection(events);
+    let mut objects = connection.objects("SELECT 1", &QueryOptions::default()).unwrap();
+    let pages = objects.by_ref().collect::<Result<Vec<_>>>().unwrap();
+    let numbers: Vec<_> = pages.iter().map(numbers_of).collect();
+    assert_eq!(numbers, [vec![0, 1, 2], vec![3, 4], vec![5], vec![6, 7, 8]]);
+    let stats = objects.stats();
+    assert_eq!((stats.rows, stats.chunks, stats.pages), (9, 4, 2));
+    assert!(objects.is_complete() && !seen.lock().unwrap().running);
+}
+
+#[test]
+fn objects_that_failed_do_not_go_on() {
+    let failure = Err(Error::new(ErrorKind::Execution, "division by zero"));
+    let (mut connection, _) = connection(vec![page_arrived(0..3), arrived(3..5), failure]);
+    let mut objects = connection.objects("SELECT 1", &QueryOptions::default()).unwrap();
+    assert_eq!(objects.next_page().unwrap().map(|page| page.len()), Some(3));
+    assert_eq!(objects.next_page().unwrap().map(|page| page.len()), Some(2));
+    assert_eq!(objects.next_page().unwrap_err().kind(), ErrorKind::Execution);
+    assert_eq!(objects.next_page().unwrap_err().kind(), ErrorKind::Usage);
 }
