@@ -333,7 +333,8 @@ def edit_pages(path: str | os.PathLike[str]) -> Iterator[PageFileEditor]:
     What keeps its size is overwritten where it lies, in a copy of its page in memory; what grows or
     shrinks is written anew there. When the block ends, a new file with all objects replaces the old
     one, with a new key index if it has a key. After an exception the old one remains. Until then
-    memory holds the pages that were changed. Objects of :func:`open_pages` stay as they were.
+    memory holds the pages that were changed. Objects of :func:`open_pages` stay as they were. If
+    something else has replaced or written to the file before the block ends, its file remains.
 
     Fields of an :class:`ObjectEditor` and items of a :class:`ListEditor` are assigned as
     :meth:`PageWriter.append` describes. An assignment that is refused changes nothing.
@@ -341,7 +342,8 @@ def edit_pages(path: str | os.PathLike[str]) -> Iterator[PageFileEditor]:
     Raises
     ------
     UsageError
-        There is no such file, it is no page file, or two of its fields have the same name.
+        There is no such file, it is no page file, two of its fields have the same name, or the file
+        was replaced meanwhile.
     ExecutionError
         The file is damaged, or the new one can't be written.
 
@@ -358,13 +360,16 @@ def edit_pages(path: str | os.PathLike[str]) -> Iterator[PageFileEditor]:
     ...         customer.orders = []
     """
     target = Path(os.path.realpath(path))
-    file = PageFileEditor(path)
+    before = _version(target)
+    file = PageFileEditor(target)
     native = file._native
     try:
         yield file
         if native.is_changed():
             with _replacing(target) as temporary:
                 native.write(temporary)
+                if _version(target) != before:
+                    raise UsageError("the file was replaced meanwhile", "edit it again")
     finally:
         native.close()
 
@@ -403,6 +408,15 @@ def _replacing(target: Path) -> Iterator[str]:
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+def _version(path: Path) -> tuple[int, ...] | None:
+    """What differs once a file was replaced or written to; none if there is no file."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def _umask() -> int:

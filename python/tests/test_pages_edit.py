@@ -574,6 +574,24 @@ def test_files_are_replaced_as_they_were(path: Path):
     assert path.stat().st_mode & 0o777 == 0o600
 
 
+def test_an_edit_never_discards_another(path: Path):
+    with pytest.raises(dray.UsageError, match="was replaced meanwhile.*edit it again"):
+        with dray.edit_pages(path) as late:
+            with dray.edit_pages(path) as file:
+                file[3].name = "first"
+            late[4].name = "second"
+    assert [object.name for object in dray.open_pages(path)[3:5]] == ["first", "Customer 4"]
+    with dray.edit_pages(path) as late:
+        with dray.edit_pages(path) as file:
+            file[4].name = "second"
+        assert late[4].name == "Customer 4", "what only reads may be late"
+    with pytest.raises(dray.UsageError, match="was replaced meanwhile"):
+        with dray.edit_pages(path) as file:
+            file[4].name = "third"
+            path.unlink()
+    assert os.listdir(path.parent) == []
+
+
 def test_writers_refuse_what_is_no_schema(tmp_path: Path):
     def enter(schema: Any, **options: Any) -> Callable[[], object]:
         return lambda: dray.PageWriter(tmp_path / "x.pages", schema, **options).__enter__()
