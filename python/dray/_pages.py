@@ -397,7 +397,10 @@ def _number(ordinal: int, count: int) -> int:
 
 @contextmanager
 def _replacing(target: Path) -> Iterator[str]:
-    """A new file that replaces the target, with its mode, when the block ends without an error."""
+    """A new file that replaces the target, with its mode, when the block ends without an error.
+    Changes of the working folder, and of a link, have no effect until then.
+    """
+    target = Path(os.path.realpath(target))
     handle, temporary = tempfile.mkstemp(".unfinished", f".{target.name}.", target.parent)
     os.close(handle)
     try:

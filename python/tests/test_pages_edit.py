@@ -574,6 +574,21 @@ def test_files_are_replaced_as_they_were(path: Path):
     assert path.stat().st_mode & 0o777 == 0o600
 
 
+def test_relative_paths_stay_where_they_were(path: Path, monkeypatch: pytest.MonkeyPatch):
+    (path.parent / "other").mkdir()
+    monkeypatch.chdir(path.parent)
+    with dray.PageWriter("new.pages", SCHEMA) as pages:
+        monkeypatch.chdir("other")
+        pages.append({"id": 1, "score": 1.0})
+    monkeypatch.chdir(path.parent)
+    with dray.edit_pages("x.pages") as file:
+        monkeypatch.chdir("other")
+        file[3].name = "changed"
+    assert os.listdir(".") == []
+    assert sorted(os.listdir(path.parent)) == ["new.pages", "other", "x.pages"]
+    assert dray.open_pages(path)[3].name == "changed"
+
+
 def test_an_edit_never_discards_another(path: Path):
     with pytest.raises(dray.UsageError, match="was replaced meanwhile.*edit it again"):
         with dray.edit_pages(path) as late:
