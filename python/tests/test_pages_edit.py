@@ -270,10 +270,28 @@ def test_wrong_values_change_nothing(field: str, value: Any, message: str, path:
         (pa.month_day_nano_interval(), (1 << 31, 0, 0), "months, days and nanoseconds"),
         (pa.float16(), 70_000.0, "out of the range of Float16"),
         (pa.float32(), 1e39, "out of the range of Float32"),
+        (pa.float32(), 1e-50, "out of the range of Float32"),
+        (pa.float32(), (1 << 24) + 1, "16777217 has more digits than a float"),
+        (pa.float16(), 2049, "2049 has more digits than a float"),
+        (pa.float16(), 70_000, "out of the range of Float16"),
+        (pa.float16(), 1e-9, "out of the range of Float16"),
         (pa.null(), 5, "expected a value for Null"),
         (pa.decimal128(3, 1), Decimal("100"), "out of the range"),
         (pa.decimal128(5, -2), Decimal("150"), "more digits"),
         (pa.decimal256(76, 0), Decimal("1E+999999"), "out of the range"),
+        (pa.int64(), numpy.datetime64(5, "ns"), "of type numpy.datetime64, expected"),
+        (pa.int64(), numpy.timedelta64(5, "ns"), "of type numpy.timedelta64, expected"),
+        (pa.decimal128(9, 2), numpy.timedelta64(5, "Y"), "no fixed length"),
+        (pa.duration("s"), numpy.timedelta64(5), "no fixed length"),
+        (pa.duration("s"), numpy.timedelta64(5, "ms"), "more precise"),
+        (pa.duration("ns"), numpy.datetime64(5, "ns"), "of type numpy.datetime64, expected"),
+        (pa.timestamp("ns"), numpy.timedelta64(5, "ns"), "of type numpy.timedelta64, expected"),
+        (pa.timestamp("us"), numpy.datetime64(5, "ns"), "more precise"),
+        (pa.timestamp("ns"), numpy.datetime64("9999-01-01", "D"), "out of the range"),
+        (pa.timestamp("us", "UTC"), numpy.datetime64(5, "us"), "a datetime without a zone"),
+        (pa.date32(), numpy.datetime64(1, "h"), "more precise"),
+        (pa.date32(), numpy.datetime64(1 << 40, "D"), "out of the range"),
+        (pa.int64(), numpy.array([5]), "of type numpy.ndarray, expected a single value"),
         (pa.dictionary(pa.int8(), pa.string()), 5, "of type int"),
         (pa.bool_(), 1, "of type int"),
     ],
@@ -307,6 +325,87 @@ def test_scalars_of_other_libraries(tmp_path: Path):
     assert rows[0] == {**first, "l": [0, 1, 2], "s": "text"}
     assert rows[1] == {"i": 5, "f": None, "b": None, "t": None, "l": [1, None], "s": None}
     assert set(rows[2].values()) == {None}
+
+
+@pytest.mark.parametrize("data_type", [pa.decimal256(76, 0), pa.float64(), pa.int64()])
+def test_integers_that_python_does_not_show(data_type: pa.DataType, tmp_path: Path):
+    with dray.PageWriter(tmp_path / "x.pages", pa.schema([("v", data_type)])) as pages:
+        with pytest.raises(dray.UsageError, match="^v: a value of type int is out of the range"):
+            pages.append({"v": 1 << 20_000})
+
+
+def test_integers_are_not_what_they_show(tmp_path: Path):
+    class Five(int):
+        def __str__(self) -> str:
+            return "six"
+
+        __repr__ = __str__
+
+        def bit_length(self) -> int:
+            return 10_000
+
+    with dray.PageWriter(tmp_path / "x.pages", pa.schema({"d": pa.decimal128(9, 2)})) as pages:
+        pages.append({"d": Five(-5)})
+    assert dray.open_pages(tmp_path / "x.pages")[0].d == -5
+
+
+def test_missing_structs_and_lists_of_other_libraries(tmp_path: Path):
+    schema = pa.schema({"s": ADDRESS, "l": TAGS, "m": pa.map_(pa.string(), pa.int32())})
+    rows: list[dict[str, Any]] = [
+        {"s": {"street": "x", "zip": 1}, "l": ["a", None], "m": [("k", 1)]},
+        {"s": None, "l": None, "m": None},
+        {"s": {"street": None, "zip": None}, "l": [], "m": []},
+    ]
+    table = pa.Table.from_pylist(rows, schema)
+    with dray.PageWriter(tmp_path / "x.pages", schema) as pages:
+        for n in range(len(rows)):
+            pages.append({name: table[name][n] for name in schema.names})
+        pages.append({"s": pandas.NA, "l": pandas.NA, "m": pandas.NA})
+        for missing in (pa.scalar(None, pa.struct(list(schema))), pandas.NA):
+            with pytest.raises(dray.UsageError, match="expected a dict"):
+                pages.append(missing)
+    objects = dray.open_pages(tmp_path / "x.pages")
+    assert [object.dict() for object in objects] == [*rows, rows[1]]
+    fields = pa.schema({"s": pa.struct({"as_py": pa.int8(), "is_valid": pa.bool_()})})
+    with dray.PageWriter(tmp_path / "y.pages", fields) as pages:
+        pages.append({"s": {"as_py": 5, "is_valid": False}})
+        [object] = pa.Table.from_pylist([{"s": {"as_py": 5, "is_valid": False}}]).to_pylist()
+        pages.append(object)
+    with dray.edit_pages(tmp_path / "y.pages") as file:
+        file[0].s = dray.open_pages(tmp_path / "y.pages")[1].s
+        assert file[0].s == {"as_py": 5, "is_valid": False}
+
+
+TIMES = [
+    (pa.timestamp("ns"), numpy.datetime64("2024-02-29T12:00:00.123456789", "ns")),
+    (pa.timestamp("us"), numpy.datetime64("2024-02-29T12:00", "h")),
+    (pa.timestamp("s"), numpy.datetime64("-2024-02", "M")),
+    (pa.timestamp("s"), numpy.datetime64("1969", "Y")),
+    (pa.timestamp("ms"), numpy.datetime64(-3_000_000_000_000, "fs")),
+    (pa.timestamp("ns"), numpy.array("2024-02-29", "datetime64[s]")),
+    (pa.date32(), numpy.datetime64("2024-02-29", "D")),
+    (pa.date64(), numpy.datetime64("1960-02-29T00:00", "ns")),
+    (pa.duration("ns"), numpy.timedelta64(-5, "ns")),
+    (pa.duration("s"), numpy.timedelta64(5, "W")),
+    (pa.duration("ms"), numpy.timedelta64(5_000, "us")),
+]
+
+
+@pytest.mark.parametrize(("data_type", "value"), TIMES)
+def test_times_of_numpy(data_type: pa.DataType, value: Any, tmp_path: Path):
+    schema = pa.schema({"v": data_type, "all": pa.list_(data_type)})
+    missing = type(value[()])("NaT")
+    with dray.PageWriter(tmp_path / "x.pages", schema) as pages:
+        pages.append({"v": value, "all": numpy.array([value, missing])})
+        pages.append({"v": missing})
+    table = pa.table(dray.open_pages(tmp_path / "x.pages"))
+    units = {"timestamp": "datetime64", "date32": "datetime64", "date64": "datetime64"}
+    kind = units.get(str(data_type).split("[")[0], "timedelta64")
+    unit = {"date32[day]": "D", "date64[ms]": "ms"}.get(str(data_type)) or data_type.unit
+    stored = numpy.asarray(value).astype(f"{kind}[{unit}]").astype("int64")
+    integer = pa.int32() if data_type == pa.date32() else pa.int64()
+    assert table["v"].cast(integer).to_pylist() == [int(stored), None]
+    assert table["all"][0].values.cast(integer).to_pylist() == [int(stored), None]
 
 
 def test_objects_are_changed_in_place(path: Path):
