@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use dray_format::arrow::{StringLayout, schema_to_arrow};
 use dray_page::ItemMut;
@@ -76,11 +76,42 @@ impl State {
 }
 
 impl Shared {
-    /// Calls `run` with the file. No code of Python runs meanwhile, unless it is a finalizer.
-    fn with<T>(&self, py: Python<'_>, run: impl FnOnce(&mut State) -> PyResult<T>) -> PyResult<T> {
-        match &mut *held(py, &self.state)? {
-            Some(state) => run(state),
-            None => Err(ended(py)),
+    /// Calls `run` with the file. It must neither make values of Python nor call Python: code that
+    /// then runs, if only a finalizer, may need the file.
+    fn with<T>(&self, py: Python<'_>, run: impl FnOnce(&mut State) -> Result<T>) -> PyResult<T> {
+        let done = held(py, &self.state).as_mut().map(run);
+        done.ok_or_else(|| ended(py))?.map_err(|failed| failed.raise(py))
+    }
+}
+
+/// Why something failed, until the file is no longer held and an exception can be made.
+enum Failed {
+    File(dray_pagefile::Error),
+    /// What is wrong, and what to do.
+    Usage(String, Option<&'static str>),
+    Raised(PyErr),
+}
+
+type Result<T, E = Failed> = std::result::Result<T, E>;
+
+impl From<dray_pagefile::Error> for Failed {
+    fn from(error: dray_pagefile::Error) -> Self {
+        Self::File(error)
+    }
+}
+
+impl From<PyErr> for Failed {
+    fn from(error: PyErr) -> Self {
+        Self::Raised(error)
+    }
+}
+
+impl Failed {
+    fn raise(self, py: Python<'_>) -> PyErr {
+        match self {
+            Self::File(error) => exception(py, &error),
+            Self::Usage(what, hint) => usage(py, &what, hint),
+            Self::Raised(error) => error,
         }
     }
 }
@@ -95,57 +126,69 @@ struct Place {
 }
 
 impl Place {
-    fn step(&self, state: &State, step: Step) -> Self {
+    fn step(&self, moves: u64, step: Step) -> Self {
         let mut path = Vec::with_capacity(self.path.len() + 1);
         path.extend_from_slice(&self.path);
         path.push(step);
-        Self { file: self.file.clone(), ordinal: self.ordinal, path, moves: state.moves }
+        Self { file: self.file.clone(), ordinal: self.ordinal, path, moves }
     }
 
-    /// Calls `run` with the object, and the position of the value there.
+    /// Calls `run` with the object, and the position of the value there; see [`Shared::with`].
     fn read<T>(
         &self,
         py: Python<'_>,
         run: impl FnOnce(&State, View<'_>, usize) -> PyResult<T>,
     ) -> PyResult<T> {
         self.file.with(py, |state| {
-            let at = self.find(py, state)?;
-            let object =
-                state.editor.object(self.ordinal).map_err(|error| exception(py, &error))?;
-            run(state, View(object.bytes()), at)
+            let at = self.find(state)?;
+            let object = state.editor.object(self.ordinal)?;
+            Ok(run(state, View(object.bytes()), at)?)
         })
     }
 
-    /// The position of the value in its object.
-    fn find(&self, py: Python<'_>, state: &State) -> PyResult<usize> {
-        let moved = state.moved.get(&self.ordinal).map_or(&[][..], |moved| moved);
-        if moved.iter().any(|moved| moved.concerns(&self.path, self.moves)) {
-            let what = "the items of a list around it have moved or were replaced";
-            return Err(usage(py, what, Some("look it up again in the list")));
-        }
-        let object = state.editor.object(self.ordinal).map_err(|error| exception(py, &error))?;
-        match follow(&self.file.class, View(object.bytes()), &self.path)? {
-            Some(at) => Ok(at),
-            None => Err(usage(py, "the value is missing by now", Some("assign a new one"))),
-        }
+    /// A copy of the object, with the position of the value there.
+    fn copied(&self, py: Python<'_>) -> PyResult<(Vec<u8>, usize)> {
+        self.read(py, |_, view, at| Ok((view.0.to_vec(), at)))
     }
 
-    /// Reads a value within this one, which is present.
+    /// The position of the value in its object.
+    fn find(&self, state: &State) -> Result<usize> {
+        let moved = state.moved.get(&self.ordinal).map_or(&[][..], |moved| moved);
+        if moved.iter().any(|moved| moved.concerns(&self.path, self.moves)) {
+            let what = "the items of a list around it have moved or were replaced".to_owned();
+            return Err(Failed::Usage(what, Some("look it up again in the list")));
+        }
+        let object = state.editor.object(self.ordinal)?;
+        follow(&self.file.class, View(object.bytes()), &self.path)?.ok_or_else(|| {
+            Failed::Usage("the value is missing by now".to_owned(), Some("assign a new one"))
+        })
+    }
+
+    /// Reads the value within this one that `locate` finds in the object, by this one's position.
     fn value<'py>(
         &self,
         py: Python<'py>,
-        (state, view, at): (&State, View<'_>, usize),
         kind: &Kind,
         step: Step,
+        locate: impl FnOnce(View<'_>, usize) -> PyResult<Option<usize>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let found = self.read(py, |state, view, at| {
+            let Some(at) = locate(view, at)? else { return Ok(None) };
+            let bytes = match kind {
+                Kind::Value(value) => value.copied(view, at)?,
+                _ => Vec::new(),
+            };
+            Ok(Some((bytes, state.moves)))
+        })?;
+        let Some((bytes, moves)) = found else { return Ok(py.None().into_bound(py)) };
         match kind {
-            Kind::Value(value) => value.read(py, view, at),
+            Kind::Value(value) => value.read(py, View(&bytes), 0),
             Kind::Struct(class) => {
-                let (place, class) = (self.step(state, step), class.clone());
+                let (place, class) = (self.step(moves, step), class.clone());
                 Ok(Bound::new(py, ObjectEditor { place, class })?.into_any())
             }
             Kind::List(items) => {
-                let (place, items) = (self.step(state, step), items.clone());
+                let (place, items) = (self.step(moves, step), items.clone());
                 Ok(Bound::new(py, ListEditor { place, items })?.into_any())
             }
         }
@@ -164,7 +207,7 @@ impl Place {
     /// Writes a value within this one.
     fn set(&self, py: Python<'_>, kind: &Kind, step: Step, new: &New) -> PyResult<()> {
         self.file.with(py, |state| {
-            self.find(py, state)?;
+            self.find(state)?;
             let path = [&*self.path, &[step]].concat();
             match (kind, new) {
                 (Kind::Value(_), _) | (_, New::Missing) => {
@@ -173,8 +216,7 @@ impl Place {
                     state.editor.change(self.ordinal, |object| put.at(object, &path, &set))
                 }
                 _ => self.rebuild(state, &path, &Change::Put(new)),
-            }
-            .map_err(|error| exception(py, &error))?;
+            }?;
             if !matches!(kind, Kind::Value(_)) {
                 state.note_move(self.ordinal, &path, 0);
             }
@@ -266,7 +308,7 @@ impl PageFileEditor {
 
     fn set(&self, py: Python<'_>, ordinal: u64, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let replace = |state: &mut State, replaced: dray_pagefile::Result<()>| {
-            replaced.map_err(|error| exception(py, &error))?;
+            replaced?;
             state.note_move(ordinal, &[], 0);
             Ok(())
         };
@@ -288,8 +330,7 @@ impl PageFileEditor {
 
     fn find(&self, py: Python<'_>, key: Vec<Bound<'_, PyAny>>) -> PyResult<Vec<u64>> {
         let key = key_values(&key)?;
-        self.0
-            .with(py, |state| state.editor.file().find(&key).map_err(|error| exception(py, &error)))
+        self.0.with(py, |state| Ok(state.editor.file().find(&key)?))
     }
 
     fn is_changed(&self, py: Python<'_>) -> PyResult<bool> {
@@ -298,7 +339,7 @@ impl PageFileEditor {
 
     /// Writes the file anew, which ends the changes.
     fn write(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        let state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let state = held(py, &self.0.state).take();
         let State { editor, .. } = state.ok_or_else(|| ended(py))?;
         let written = detached(py, move || {
             let file = File::create(path).map_err(|error| error.to_string())?;
@@ -308,8 +349,8 @@ impl PageFileEditor {
         written.map_err(|error| execution(py, &error))
     }
 
-    fn close(&self) {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner).take();
+    fn close(&self, py: Python<'_>) {
+        held(py, &self.0.state).take();
     }
 }
 
@@ -323,12 +364,8 @@ pub struct ObjectEditor {
 impl ObjectEditor {
     fn value<'py>(&self, py: Python<'py>, number: usize) -> PyResult<Bound<'py, PyAny>> {
         let member = &self.class.fields[number];
-        self.place.read(py, |state, view, at| match member.is_present(view, at)? {
-            true => {
-                let found = (state, view, member.position(at));
-                self.place.value(py, found, &member.kind, Step::Field(number))
-            }
-            false => Ok(py.None().into_bound(py)),
+        self.place.value(py, &member.kind, Step::Field(number), |view, at| {
+            Ok(member.is_present(view, at)?.then(|| member.position(at)))
         })
     }
 
@@ -418,7 +455,8 @@ impl ObjectEditor {
     }
 
     pub(crate) fn dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        self.place.read(py, |_, view, at| self.class.plain(py, view, at))
+        let (object, at) = self.place.copied(py)?;
+        self.class.plain(py, View(&object), at)
     }
 
     fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -459,18 +497,18 @@ impl ListEditor {
 
     fn item<'py>(&self, py: Python<'py>, i: usize) -> PyResult<Bound<'py, PyAny>> {
         let Self { place, items } = self;
-        place.read(py, |state, view, at| {
+        let locate = |view: View<'_>, at| {
             let (from, count) = view.items(at)?;
-            let position = match i < count {
-                true => items.position(view, from, count, i)?,
-                false => None,
-            };
-            match position {
-                None => Ok(py.None().into_bound(py)),
-                Some(at) if items.pairs => items.plain_item(py, view, at),
-                Some(at) => place.value(py, (state, view, at), &items.item, Step::Item(i)),
-            }
-        })
+            if i < count { items.position(view, from, count, i) } else { Ok(None) }
+        };
+        if !items.pairs {
+            return place.value(py, &items.item, Step::Item(i), locate);
+        }
+        let (object, at) = place.copied(py)?;
+        match locate(View(&object), at)? {
+            Some(at) => items.plain_item(py, View(&object), at),
+            None => Ok(py.None().into_bound(py)),
+        }
     }
 
     fn new_item(&self, value: &Bound<'_, PyAny>) -> PyResult<New> {
@@ -487,21 +525,38 @@ impl ListEditor {
     fn splice(
         &self,
         py: Python<'_>,
-        range: impl FnOnce(usize) -> PyResult<Range<usize>>,
+        range: impl Fn(usize) -> PyResult<Range<usize>>,
         news: &[New],
     ) -> PyResult<()> {
+        loop {
+            // Python code that runs for an index, or another thread, may change the list.
+            let count = self.count(py)?;
+            if self.replace(py, count, range(count)?, news)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Does it if there are still so many items.
+    fn replace(
+        &self,
+        py: Python<'_>,
+        expected: usize,
+        range: Range<usize>,
+        news: &[New],
+    ) -> PyResult<bool> {
         let place = &self.place;
         place.file.with(py, |state| {
-            let at = place.find(py, state)?;
-            let object = state.editor.object(place.ordinal);
-            let object = object.map_err(|error| exception(py, &error))?;
-            let (_, count) = View(object.bytes()).items(at)?;
-            let range = range(count)?;
+            let at = place.find(state)?;
+            let (_, count) = View(state.editor.object(place.ordinal)?.bytes()).items(at)?;
+            if count != expected {
+                return Ok(false);
+            }
             if let Some(size) = self.items.size.filter(|_| range.len() != news.len()) {
-                return Err(usage(py, &format!("the list always has {size} items"), None));
+                return Err(Failed::Usage(format!("the list always has {size} items"), None));
             }
             if range.is_empty() && news.is_empty() {
-                return Ok(());
+                return Ok(true);
             }
             let from = range.start;
             let changed = if news.is_empty() {
@@ -512,11 +567,11 @@ impl ListEditor {
             } else {
                 place.rebuild(state, &place.path, &Change::Splice(range, news))
             };
-            changed.map_err(|error| exception(py, &error))?;
+            changed?;
             if from < count {
                 state.note_move(place.ordinal, &place.path, from);
             }
-            Ok(())
+            Ok(true)
         })
     }
 }
@@ -589,10 +644,9 @@ impl ListEditor {
     }
 
     fn list<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        self.place.read(py, |_, view, at| {
-            let (from, count) = view.items(at)?;
-            self.items.plain(py, view, from, count)
-        })
+        let (object, at) = self.place.copied(py)?;
+        let (from, count) = View(&object).items(at)?;
+        self.items.plain(py, View(&object), from, count)
     }
 
     fn __iadd__(slf: &Bound<'_, Self>, values: &Bound<'_, PyAny>) -> PyResult<()> {

@@ -21,6 +21,8 @@ use crate::rows::{any, value_of};
 
 /// The longest string that lies in its place (page.md section 4).
 const INLINE_BYTES_MAX: usize = 12;
+/// The bytes of a string, or of where it lies.
+const STRING_BYTES: usize = 16;
 
 /// The fields of objects, structs or items.
 #[derive(Debug)]
@@ -316,6 +318,23 @@ impl Value {
                 self.by_arrow(py, view.bytes(at, width)?)
             }
         }
+    }
+
+    /// What [`Value::read`] reads of the value at `at`, as the value at 0.
+    pub(crate) fn copied(&self, view: View<'_>, at: usize) -> PyResult<Vec<u8>> {
+        Ok(match &self.data_type {
+            Type::Null => Vec::new(),
+            Type::Boolean => view.bytes(at, 1)?.to_vec(),
+            Type::Utf8 | Type::Binary => {
+                let mut copied = view.bytes(at, STRING_BYTES)?.to_vec();
+                if view.u32(at)? > INLINE_BYTES_MAX {
+                    copied[12..].copy_from_slice(&(STRING_BYTES as u32).to_le_bytes());
+                    copied.extend_from_slice(view.string(at)?);
+                }
+                copied
+            }
+            other => view.bytes(at, other.width().ok_or_else(broken)?)?.to_vec(),
+        })
     }
 
     /// The value as results have it, by an array of one value.

@@ -7,8 +7,10 @@ from __future__ import annotations
 import datetime as dt
 import os
 import random
+import sys
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,8 @@ import pytest
 import dray
 
 ROUNDS = int(os.environ.get("DRAY_TEST_ROUNDS", "3"))
+THREADS = 4
+TURNS = 100
 
 TAGS = pa.list_(pa.string())
 ITEM = pa.struct([("part", pa.int32()), ("price", pa.decimal128(9, 2)), ("tags", TAGS)])
@@ -603,6 +607,41 @@ def test_items_that_moved_are_refused(path: Path):
     for use in (lambda: three.id, lambda: setattr(three, "id", 1), lambda: file[0]):
         with pytest.raises(dray.UsageError, match="the block .* has ended"):
             use()
+
+
+def test_threads_share_a_file(tmp_path: Path):
+    """Values and exceptions are made by code of Python, in which threads take turns."""
+    schema = pa.schema([("id", pa.uuid()), ("ids", pa.list_(pa.uuid()))])
+    value = uuid.UUID(int=7)
+    with dray.PageWriter(tmp_path / "x.pages", schema) as pages:
+        together(lambda: pages.append({"id": value, "ids": [value]}))
+    with dray.edit_pages(tmp_path / "x.pages") as file:
+
+        def use():
+            assert file[5].id == value and file[5].ids[0] == value
+            assert dray.ObjectEditor.dict(file[6]) == {"id": value, "ids": [value]}
+            with pytest.raises(dray.UsageError, match="of type int"):
+                file[6].id = 5
+            file[7].ids.append(value)
+
+        together(use)
+        assert file[7].ids == [value] * (THREADS * TURNS + 1)
+
+    with pytest.raises(dray.UsageError, match="has ended"):
+        file[5].id  # noqa: B018
+
+
+def together(run: Callable[[], object]):
+    """Runs this many times in each of some threads, which Python switches as often as it can."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(THREADS) as threads:
+            turns = [threads.submit(run) for _ in range(THREADS * TURNS)]
+        for turn in turns:
+            turn.result()
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def test_names_and_numbers_that_are_not_there(path: Path):
