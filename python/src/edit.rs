@@ -34,7 +34,7 @@ struct State {
     editor: dray_pagefile::PageFileEditor,
     /// How many changes have given items other numbers, or replaced them.
     moves: u64,
-    /// These changes of each object.
+    /// These changes of each object, in their order.
     moved: HashMap<u64, Vec<Moved>>,
 }
 
@@ -43,7 +43,7 @@ struct Moved {
     path: Vec<Step>,
     /// The first item of the list at `path` that has moved. All within other values have.
     from: usize,
-    /// The number of the last change.
+    /// The number of the change.
     number: u64,
 }
 
@@ -65,13 +65,14 @@ impl State {
     fn note_move(&mut self, ordinal: u64, path: &[Step], from: usize) {
         self.moves += 1;
         let moved = self.moved.entry(ordinal).or_default();
-        if from == 0 {
-            moved.retain(|other| !other.path.starts_with(path));
-        }
-        match moved.iter_mut().find(|other| other.path == path) {
-            Some(known) => (known.from, known.number) = (known.from.min(from), self.moves),
-            None => moved.push(Moved { path: path.to_vec(), from, number: self.moves }),
-        }
+        // What the new change concerns, earlier ones need not.
+        moved.retain(|other| match other.path.strip_prefix(path) {
+            Some([]) => other.from < from,
+            Some([Step::Item(i), ..]) => *i < from,
+            Some([Step::Field(_), ..]) => false,
+            None => true,
+        });
+        moved.push(Moved { path: path.to_vec(), from, number: self.moves });
     }
 }
 
@@ -195,13 +196,17 @@ impl Place {
     }
 
     /// Whether a value is the list at this step: Python assigns it to itself after `+=`.
-    fn is_list(&self, step: Step, value: &Bound<'_, PyAny>) -> bool {
-        value.cast::<ListEditor>().is_ok_and(|list| {
-            let Self { file, ordinal, path, .. } = &list.get().place;
-            Arc::ptr_eq(file, &self.file)
-                && *ordinal == self.ordinal
-                && path.split_last() == Some((&step, &*self.path))
-        })
+    fn is_list(&self, step: Step, value: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let Ok(list) = value.cast::<ListEditor>() else { return Ok(false) };
+        let place @ Self { file, ordinal, path, .. } = &list.get().place;
+        let is_there = Arc::ptr_eq(file, &self.file)
+            && *ordinal == self.ordinal
+            && path.split_last() == Some((&step, &*self.path));
+        if is_there {
+            // It may have moved from there.
+            place.read(value.py(), |_, _, _| Ok(()))?;
+        }
+        Ok(is_there)
     }
 
     /// Writes a value within this one.
@@ -374,7 +379,7 @@ impl ObjectEditor {
     }
 
     fn set(&self, py: Python<'_>, number: usize, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        if self.place.is_list(Step::Field(number), value) {
+        if self.place.is_list(Step::Field(number), value)? {
             return Ok(());
         }
         let Member { kind, nullable, .. } = &self.class.fields[number];
@@ -607,7 +612,7 @@ impl ListEditor {
             return self.splice(py, |count| run(index, count), &news);
         }
         let i = run(index, self.count(py)?)?.start;
-        if self.place.is_list(Step::Item(i), value) {
+        if self.place.is_list(Step::Item(i), value)? {
             return Ok(());
         }
         let new = self.new_item(value)?;

@@ -609,6 +609,46 @@ def test_items_that_moved_are_refused(path: Path):
             use()
 
 
+def test_items_that_did_not_move_are_used(path: Path):
+    with dray.edit_pages(path) as file:
+        orders = file[3].orders
+        orders[:] = [{"note": str(n), "items": [{"part": n}]} for n in range(10)]
+        del orders[0]
+        first, third, items = orders[0], orders[2], orders[0].items
+        del orders[5]
+        assert (first.note, third.note, items[0].part) == ("1", "3", 1)
+        del orders[2]
+        items[0].part = 7
+        assert (first.note, file[3].orders[0].items[0].part) == ("1", 7)
+        with pytest.raises(dray.UsageError, match="have moved or were replaced"):
+            third.note  # noqa: B018
+        orders[0] = {"note": "new"}
+        assert (first.note, first.items) == ("new", None)
+        del orders[0]
+        with pytest.raises(dray.UsageError, match="have moved or were replaced"):
+            first.note  # noqa: B018
+
+
+def test_lists_that_moved_are_not_assigned(path: Path):
+    with dray.edit_pages(path) as file:
+        orders = file[3].orders
+        orders[:] = [{"note": str(n), "items": [{"part": n}]} for n in range(3)]
+        stale = orders[1].items
+        orders[1].items = stale
+        del orders[0]
+        with pytest.raises(dray.UsageError, match="have moved or were replaced"):
+            orders[1].items = stale
+        assert orders[1].items == [{"part": 2, "price": None, "tags": None}]
+        phones = file[3].phones
+        file[3].phones = None
+        with pytest.raises(dray.UsageError, match="missing by now"):
+            file[3].phones = phones
+        file[3].phones = [1]
+        file[3].phones = phones
+        file[3].phones += [2]
+        assert phones == [1, 2]
+
+
 def test_threads_share_a_file(tmp_path: Path):
     """Values and exceptions are made by code of Python, in which threads take turns."""
     schema = pa.schema([("id", pa.uuid()), ("ids", pa.list_(pa.uuid()))])
