@@ -105,9 +105,10 @@ class PageFile(Sequence[Object]):
         return self._native.schema_digest()
 
     @property
-    def key(self) -> list[str]:
+    def key(self) -> list[str | list[str]]:
         """The fields by which :meth:`find` finds objects; empty if the file has no key. The name of
-        a field in a struct follows the struct's, with a point between.
+        a field in a struct follows the struct's, with a point between; if a name has a point
+        itself, there is a list of the names. :func:`write_pages` takes both.
         """
         return _shown(self._native.key())
 
@@ -317,7 +318,7 @@ class PageFileEditor(Sequence[ObjectEditor]):
         self._native.set(_number(ordinal, self._count), value)
 
     @property
-    def key(self) -> list[str]:
+    def key(self) -> list[str | list[str]]:
         """As :attr:`PageFile.key`."""
         return _shown(self._native.key())
 
@@ -383,8 +384,8 @@ def _paths(key: _Key) -> list[list[str]]:
     return [field.split(".") if isinstance(field, str) else list(field) for field in fields]
 
 
-def _shown(paths: Iterable[list[str]]) -> list[str]:
-    return [".".join(path) for path in paths]
+def _shown(paths: Iterable[list[str]]) -> list[str | list[str]]:
+    return [path if any("." in name for name in path) else ".".join(path) for path in paths]
 
 
 def _number(ordinal: int, count: int) -> int:

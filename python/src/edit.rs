@@ -12,11 +12,11 @@ use dray_pagefile::KeyPath;
 use pyo3::exceptions::{PyAttributeError, PyIndexError, PyKeyError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyIterator, PyList, PySlice, PyString};
+use pyo3::types::{PyDict, PyIterator, PyList, PySlice, PyString, PyTuple};
 
 use crate::assign::{self, New};
 use crate::error::{detached, execution, usage};
-use crate::object::{Class, Items, Kind, Member, Picked, View};
+use crate::object::{Class, Items, Kind, Member, Picked, View, index_in};
 use crate::pages::{
     ended, exception, held, is_of_another_schema, key_values, object_for, put_for, whole,
 };
@@ -652,6 +652,20 @@ impl ListEditor {
         let (object, at) = self.place.copied(py)?;
         let (from, count) = View(&object).items(at)?;
         self.items.plain(py, View(&object), from, count)
+    }
+
+    #[pyo3(signature = (value, *bounds))]
+    fn index<'py>(
+        &self,
+        value: &Bound<'py, PyAny>,
+        bounds: &Bound<'py, PyTuple>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        index_in(self.list(value.py())?.as_any(), value, bounds)
+    }
+
+    #[pyo3(name = "count")]
+    fn occurrences<'py>(&self, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.list(value.py())?.call_method1("count", (value,))
     }
 
     fn __iadd__(slf: &Bound<'_, Self>, values: &Bound<'_, PyAny>) -> PyResult<()> {

@@ -573,6 +573,16 @@ impl Picked<()> {
     }
 }
 
+/// The number of the first item of a list that equals a value.
+pub(crate) fn index_in<'py>(
+    list: &Bound<'py, PyAny>,
+    value: &Bound<'py, PyAny>,
+    bounds: &Bound<'py, PyTuple>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let arguments = PyTuple::new(list.py(), [value])?.add(bounds)?;
+    list.call_method1("index", arguments.cast_into::<PyTuple>()?)
+}
+
 /// The items of a list in an object. `dray/_dray.pyi` documents the methods.
 #[pyclass(frozen, sequence, name = "ObjectList", module = "dray")]
 pub struct List {
@@ -647,6 +657,20 @@ impl List {
 
     fn list<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.plain(py)
+    }
+
+    #[pyo3(signature = (value, *bounds))]
+    fn index<'py>(
+        &self,
+        value: &Bound<'py, PyAny>,
+        bounds: &Bound<'py, PyTuple>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        index_in(&self.plain(value.py())?, value, bounds)
+    }
+
+    #[pyo3(name = "count")]
+    fn occurrences<'py>(&self, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.plain(value.py())?.call_method1("count", (value,))
     }
 
     fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<bool> {

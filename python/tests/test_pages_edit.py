@@ -815,7 +815,27 @@ def test_names_with_points_are_keys(tmp_path: Path):
     with dray.edit_pages(tmp_path / "x.pages") as file:
         file[99]["zip.code"] = 70
     file = dray.open_pages(tmp_path / "x.pages")
+    assert file.key == [["zip.code"], ["a", "b.c"]]
+    dray.write_pages(tmp_path / "y.pages", file, key=file.key)
+    assert (tmp_path / "y.pages").read_bytes() == (tmp_path / "x.pages").read_bytes()
     assert file.ordinals(5, 12) == [12] and file.ordinals(70, 99) == [99]
+
+
+def test_lists_are_searched(path: Path):
+    order = dray.open_pages(path)[3].orders[0].dict()
+    with dray.edit_pages(path) as file:
+        for lists in (dray.open_pages(path)[3], file[3]):
+            phones, orders = lists.phones, lists.orders
+            assert (phones.index(2), phones.index(3, 1), phones.index(1, -3, 1)) == (1, 2, 0)
+            assert (orders.index(order), orders.index(orders[2], 1), orders.index(None)) == (
+                0,
+                2,
+                1,
+            )
+            assert (phones.count(3), orders.count(order), phones.count("x")) == (1, 2, 0)
+            for wrong in (lambda: phones.index(4), lambda: phones.index(1, 1)):  # noqa: B023
+                with pytest.raises(ValueError, match="not in list"):
+                    wrong()
 
 
 def test_fields_with_names_of_methods(tmp_path: Path):
