@@ -275,8 +275,8 @@ class PageWriter:
         value : mapping
             A value for each field: a dict, or an :class:`Object`, which is copied if it has the
             same schema. Structs are mappings, lists are iterables, maps are mappings or pairs of
-            key and value, and other values are as in :meth:`Result.rows`. A field that is left out
-            is missing.
+            key and value, and other values are as in :meth:`Result.rows`, or scalars of NumPy,
+            pandas or pyarrow. A field that is left out is missing.
 
         Raises
         ------
