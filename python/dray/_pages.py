@@ -105,9 +105,10 @@ class PageFile(Sequence[Object]):
         return self._native.schema_digest()
 
     @property
-    def key(self) -> list[str]:
+    def key(self) -> list[str | list[str]]:
         """The fields by which :meth:`find` finds objects; empty if the file has no key. The name of
-        a field in a struct follows the struct's, with a point between.
+        a field in a struct follows the struct's, with a point between; if a name has a point
+        itself, there is a list of the names. :func:`write_pages` takes both.
         """
         return _shown(self._native.key())
 
@@ -274,8 +275,8 @@ class PageWriter:
         value : mapping
             A value for each field: a dict, or an :class:`Object`, which is copied if it has the
             same schema. Structs are mappings, lists are iterables, maps are mappings or pairs of
-            key and value, and other values are as in :meth:`Result.rows`. A field that is left out
-            is missing.
+            key and value, and other values are as in :meth:`Result.rows`, or scalars of NumPy,
+            pandas or pyarrow. A field that is left out is missing.
 
         Raises
         ------
@@ -317,7 +318,7 @@ class PageFileEditor(Sequence[ObjectEditor]):
         self._native.set(_number(ordinal, self._count), value)
 
     @property
-    def key(self) -> list[str]:
+    def key(self) -> list[str | list[str]]:
         """As :attr:`PageFile.key`."""
         return _shown(self._native.key())
 
@@ -333,7 +334,8 @@ def edit_pages(path: str | os.PathLike[str]) -> Iterator[PageFileEditor]:
     What keeps its size is overwritten where it lies, in a copy of its page in memory; what grows or
     shrinks is written anew there. When the block ends, a new file with all objects replaces the old
     one, with a new key index if it has a key. After an exception the old one remains. Until then
-    memory holds the pages that were changed. Objects of :func:`open_pages` stay as they were.
+    memory holds the pages that were changed. Objects of :func:`open_pages` stay as they were. If
+    something else has replaced or written to the file before the block ends, its file remains.
 
     Fields of an :class:`ObjectEditor` and items of a :class:`ListEditor` are assigned as
     :meth:`PageWriter.append` describes. An assignment that is refused changes nothing.
@@ -341,7 +343,8 @@ def edit_pages(path: str | os.PathLike[str]) -> Iterator[PageFileEditor]:
     Raises
     ------
     UsageError
-        There is no such file, it is no page file, or two of its fields have the same name.
+        There is no such file, it is no page file, two of its fields have the same name, or the file
+        was replaced meanwhile.
     ExecutionError
         The file is damaged, or the new one can't be written.
 
@@ -358,13 +361,16 @@ def edit_pages(path: str | os.PathLike[str]) -> Iterator[PageFileEditor]:
     ...         customer.orders = []
     """
     target = Path(os.path.realpath(path))
-    file = PageFileEditor(path)
+    before = _version(target)
+    file = PageFileEditor(target)
     native = file._native
     try:
         yield file
         if native.is_changed():
             with _replacing(target) as temporary:
                 native.write(temporary)
+                if _version(target) != before:
+                    raise UsageError("the file was replaced meanwhile", "edit it again")
     finally:
         native.close()
 
@@ -378,8 +384,8 @@ def _paths(key: _Key) -> list[list[str]]:
     return [field.split(".") if isinstance(field, str) else list(field) for field in fields]
 
 
-def _shown(paths: Iterable[list[str]]) -> list[str]:
-    return [".".join(path) for path in paths]
+def _shown(paths: Iterable[list[str]]) -> list[str | list[str]]:
+    return [path if any("." in name for name in path) else ".".join(path) for path in paths]
 
 
 def _number(ordinal: int, count: int) -> int:
@@ -392,7 +398,10 @@ def _number(ordinal: int, count: int) -> int:
 
 @contextmanager
 def _replacing(target: Path) -> Iterator[str]:
-    """A new file that replaces the target, with its mode, when the block ends without an error."""
+    """A new file that replaces the target, with its mode, when the block ends without an error.
+    Changes of the working folder, and of a link, have no effect until then.
+    """
+    target = Path(os.path.realpath(target))
     handle, temporary = tempfile.mkstemp(".unfinished", f".{target.name}.", target.parent)
     os.close(handle)
     try:
@@ -403,6 +412,15 @@ def _replacing(target: Path) -> Iterator[str]:
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+def _version(path: Path) -> tuple[int, ...] | None:
+    """What differs once a file was replaced or written to; none if there is no file."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def _umask() -> int:

@@ -20,8 +20,11 @@ use crate::parameters::{
 /// The widest number in bytes.
 const NUMBER_BYTES_MAX: usize = 32;
 const DAY_MILLISECONDS: i64 = 86_400_000;
+const DAY_NANOSECONDS: i128 = 86_400_000_000_000;
 /// Decimals of more digits are not computed.
 const DIGITS_MAX: usize = 80;
+/// More than a decimal of 76 digits with a scale of -128 has.
+const INTEGER_BITS_MAX: u64 = 700;
 
 /// A value as objects have it.
 #[derive(Debug)]
@@ -92,6 +95,7 @@ impl Refused {
 pub(crate) fn value_for(kind: &Kind, nullable: bool, value: &Bound<'_, PyAny>) -> Result<New> {
     let new = match kind {
         _ if value.is_none() => New::Missing,
+        Kind::Struct(_) | Kind::List(_) if is_absent(value)? => New::Missing,
         Kind::Value(of) => scalar(of, value)?,
         Kind::Struct(class) => object_for(class, value)?,
         Kind::List(items) => match (items.size, items_for(items, value)?) {
@@ -174,6 +178,16 @@ pub(crate) fn item_for(items: &Items, value: &Bound<'_, PyAny>) -> Result<New> {
     }
 }
 
+/// Whether a value is a missing one of pandas, or a scalar of pyarrow without a value.
+fn is_absent(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    // A field of an object may have any name.
+    if is::<PyDict>(value) || is::<Object>(value) || is::<ObjectEditor>(value) {
+        return Ok(false);
+    }
+    let is_valid = || value.getattr("is_valid")?.extract::<bool>();
+    Ok(is_missing(value) || (value.hasattr("as_py")? && !is_valid()?))
+}
+
 /// The dict that a mapping is.
 fn as_dict<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyDict>>> {
     let py = value.py();
@@ -183,7 +197,7 @@ fn as_dict<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyDict>
         object.get().plain(py).map(Some)
     } else if let Ok(object) = value.cast::<ObjectEditor>() {
         object.get().dict(py).map(Some)
-    } else if value.cast::<PyMapping>().is_ok() {
+    } else if value.cast::<PyMapping>().is_ok() && !is_absent(value)? {
         let dict = PyDict::new(py);
         dict.update(value.cast::<PyMapping>()?)?;
         Ok(Some(dict))
@@ -201,7 +215,7 @@ fn scalar(of: &Value, value: &Bound<'_, PyAny>) -> Result<New> {
             value_for_scalar(of, &value.call_method0("as_py")?)
         }
         Err(Refused::Value(..)) if value.hasattr("dtype")? && value.hasattr("item")? => {
-            value_for_scalar(of, &value.call_method0("item")?)
+            numpy(of, value)
         }
         new => new,
     }
@@ -209,6 +223,79 @@ fn scalar(of: &Value, value: &Bound<'_, PyAny>) -> Result<New> {
 
 fn value_for_scalar(of: &Value, value: &Bound<'_, PyAny>) -> Result<New> {
     if value.is_none() { Ok(New::Missing) } else { plain(of, value) }
+}
+
+/// A scalar of NumPy, or an array of no dimensions.
+fn numpy(of: &Value, value: &Bound<'_, PyAny>) -> Result<New> {
+    if !value.hasattr("ndim")? || value.getattr("ndim")?.extract::<usize>()? > 0 {
+        return refuse(format!("{}, expected a single value", a_type(value)));
+    }
+    let dtype = value.getattr("dtype")?;
+    match &*dtype.getattr("kind")?.extract::<String>()? {
+        // `item()` makes times of nanoseconds bare numbers.
+        "M" => numpy_time(of, value, &dtype, true),
+        "m" => numpy_time(of, value, &dtype, false),
+        _ => value_for_scalar(of, &value.call_method0("item")?),
+    }
+}
+
+/// A datetime64 or a timedelta64.
+fn numpy_time(
+    of: &Value,
+    value: &Bound<'_, PyAny>,
+    dtype: &Bound<'_, PyAny>,
+    is_date: bool,
+) -> Result<New> {
+    let number: i64 = value.call_method1("astype", ("int64",))?.call_method0("item")?.extract()?;
+    if number == i64::MIN {
+        return Ok(New::Missing);
+    }
+    let data = PyModule::import(value.py(), "numpy")?.call_method1("datetime_data", (dtype,))?;
+    let (unit, count): (String, i128) = data.extract()?;
+    // Nanoseconds, or parts of one.
+    let (each, parts) = match unit.as_str() {
+        "Y" | "M" if is_date && i32::try_from(number).is_ok() => {
+            let days = value.call_method1("astype", ("datetime64[D]",))?;
+            return numpy_time(of, &days, &days.getattr("dtype")?, true);
+        }
+        "W" => (7 * DAY_NANOSECONDS, 1),
+        "D" => (DAY_NANOSECONDS, 1),
+        "h" => (3_600_000_000_000, 1),
+        "m" => (60_000_000_000, 1),
+        "s" => (1_000_000_000, 1),
+        "ms" => (1_000_000, 1),
+        "us" => (1_000, 1),
+        "ns" => (1, 1),
+        "ps" => (1, 1_000),
+        "fs" => (1, 1_000_000),
+        "as" => (1, 1_000_000_000),
+        _ => return refuse(format!("a time in {unit}, which have no fixed length")),
+    };
+    let Some(total) = i128::from(number).checked_mul(count * each) else {
+        return out_of_range(of, value);
+    };
+    let data_type = of.field.data_type();
+    let whole = |part: i128| match total % (part * parts) {
+        0 => Ok(total / (part * parts)),
+        _ => refuse(format!("{} is more precise than {data_type}", shown(value))),
+    };
+    match &of.data_type {
+        Type::Timestamp { zone: Some(_), .. } if is_date => {
+            refuse("a datetime without a zone, expected one with it")
+        }
+        Type::Timestamp { unit, .. } if is_date => in_units(of, value, whole(1)?, *unit),
+        Type::Duration(unit) if !is_date => in_units(of, value, whole(1)?, *unit),
+        Type::Date32 | Type::Date64 if is_date => {
+            let days = whole(DAY_NANOSECONDS)?;
+            let milliseconds = i64::try_from(days * i128::from(DAY_MILLISECONDS));
+            match (&of.data_type, i32::try_from(days), milliseconds) {
+                (Type::Date32, Ok(days), _) => Ok(New::number(days.to_le_bytes())),
+                (Type::Date64, _, Ok(number)) => Ok(New::number(number.to_le_bytes())),
+                _ => out_of_range(of, value),
+            }
+        }
+        _ => refuse(format!("{}, expected a value for {data_type}", a_type(value))),
+    }
 }
 
 fn plain(of: &Value, value: &Bound<'_, PyAny>) -> Result<New> {
@@ -306,33 +393,41 @@ fn is_integer(value: &Bound<'_, PyAny>) -> bool {
 /// A float rounds to its type's precision, an integer must be exact.
 fn float(of: &Value, value: &Bound<'_, PyAny>) -> Result<New> {
     let Ok(wide) = value.extract::<f64>() else { return out_of_range(of, value) };
-    if is::<PyInt>(value) && !value.eq(wide)? {
-        return refuse(format!("{value} has more digits than a float holds"));
-    }
-    let (new, is_finite) = match of.data_type {
+    let (new, held) = match of.data_type {
         Type::Float16 => {
             let half = <Float16Type as ArrowPrimitiveType>::Native::from_f64(wide);
-            (New::number(half.to_le_bytes()), half.is_finite())
+            (New::number(half.to_le_bytes()), half.to_f64())
         }
         Type::Float32 => {
             let single = wide as f32;
-            (New::number(single.to_le_bytes()), single.is_finite())
+            (New::number(single.to_le_bytes()), f64::from(single))
         }
-        _ => (New::number(wide.to_le_bytes()), wide.is_finite()),
+        _ => (New::number(wide.to_le_bytes()), wide),
     };
-    if is_finite == wide.is_finite() { Ok(new) } else { out_of_range(of, value) }
+    if held.is_finite() != wide.is_finite() || (held == 0.0) != (wide == 0.0) {
+        return out_of_range(of, value);
+    }
+    if is::<PyInt>(value) && !value.eq(held)? {
+        return refuse(format!("{} has more digits than a float holds", shown(value)));
+    }
+    Ok(new)
 }
 
 fn decimal(of: &Value, value: &Bound<'_, PyAny>, precision: usize, scale: i32) -> Result<New> {
     let (negative, mut digits, exponent) = if is::<PyInt>(value) {
-        let text = value.str()?.to_string();
-        (text.starts_with('-'), text.trim_start_matches('-').bytes().map(|b| b - b'0').collect(), 0)
+        match integer_parts(value)? {
+            Some((negative, digits)) => (negative, digits, 0),
+            None => return out_of_range(of, value),
+        }
     } else {
         match decimal_parts(value)? {
             Some(parts) => parts,
-            None => return refuse(format!("{value} is not finite")),
+            None => return refuse(format!("{} is not finite", shown(value))),
         }
     };
+    if digits.iter().any(|digit| *digit > 9) {
+        return refuse(format!("{} has digits beyond 9", a_type(value)));
+    }
     // The last digit's place, counted from that of the type's last digit.
     let mut places = i64::from(exponent) + i64::from(scale);
     while places < 0 && digits.last() == Some(&0) {
@@ -345,7 +440,8 @@ fn decimal(of: &Value, value: &Bound<'_, PyAny>, precision: usize, scale: i32) -
         places = 0;
     }
     if places < 0 {
-        return refuse(format!("{value} has more digits than {} holds", of.field.data_type()));
+        let data_type = of.field.data_type();
+        return refuse(format!("{} has more digits than {data_type} holds", shown(value)));
     }
     let places = usize::try_from(places).unwrap_or(usize::MAX);
     if digits.len().saturating_add(places) > precision.min(DIGITS_MAX) {
@@ -354,8 +450,22 @@ fn decimal(of: &Value, value: &Bound<'_, PyAny>, precision: usize, scale: i32) -
     let mut text = if negative { "-0".to_owned() } else { "0".to_owned() };
     text.extend(digits.iter().map(|digit| char::from(b'0' + digit)));
     text.extend(std::iter::repeat_n('0', places));
-    let Some(unscaled) = i256::from_string(&text) else { return out_of_range(of, value) };
-    Ok(New::Number(unscaled.to_le_bytes(), of.data_type.width().unwrap_or(0)))
+    match (i256::from_string(&text), of.data_type.width()) {
+        (Some(unscaled), Some(width)) => Ok(New::Number(unscaled.to_le_bytes(), width)),
+        _ => out_of_range(of, value),
+    }
+}
+
+/// Whether an integer is negative, and its digits; none if no decimal has so many. A subclass may
+/// show itself in another way, so that `int` is asked.
+fn integer_parts(value: &Bound<'_, PyAny>) -> PyResult<Option<(bool, Vec<u8>)>> {
+    let int = value.py().get_type::<PyInt>();
+    if int.call_method1("bit_length", (value,))?.extract::<u64>()? > INTEGER_BITS_MAX {
+        return Ok(None);
+    }
+    let text: String = int.call_method1("__repr__", (value,))?.extract()?;
+    let digits = text.trim_start_matches('-').bytes().map(|byte| byte.wrapping_sub(b'0'));
+    Ok(Some((text.starts_with('-'), digits.collect())))
 }
 
 /// A time of so many nanoseconds as a number of units.
@@ -367,7 +477,8 @@ fn in_units(of: &Value, value: &Bound<'_, PyAny>, nanoseconds: i128, unit: Unit)
         Unit::Nanosecond => 1,
     };
     if nanoseconds % unit != 0 {
-        return refuse(format!("{value} is more precise than {}", of.field.data_type()));
+        let data_type = of.field.data_type();
+        return refuse(format!("{} is more precise than {data_type}", shown(value)));
     }
     let Ok(number) = i64::try_from(nanoseconds / unit) else { return out_of_range(of, value) };
     match (of.data_type.width(), i32::try_from(number)) {
@@ -403,7 +514,7 @@ fn interval(of: &Value, value: &Bound<'_, PyAny>) -> Result<New> {
         }
         _ => {}
     }
-    refuse(format!("{value} is not one of {}", of.field.data_type()))
+    refuse(format!("{} is not one of {}", shown(value), of.field.data_type()))
 }
 
 fn widened(bytes: [u8; 16]) -> [u8; NUMBER_BYTES_MAX] {
@@ -425,7 +536,12 @@ fn bytes(value: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
 }
 
 fn out_of_range<T>(of: &Value, value: &Bound<'_, PyAny>) -> Result<T> {
-    refuse(format!("{value} is out of the range of {}", of.field.data_type()))
+    refuse(format!("{} is out of the range of {}", shown(value), of.field.data_type()))
+}
+
+/// A value, for errors. Python does not show integers of very many digits.
+fn shown(value: &Bound<'_, PyAny>) -> String {
+    value.str().map_or_else(|_| format!("a value {}", a_type(value)), |text| text.to_string())
 }
 
 /// The type of a value, for errors.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use dray_format::arrow::{StringLayout, schema_to_arrow};
 use dray_page::ItemMut;
@@ -12,11 +12,11 @@ use dray_pagefile::KeyPath;
 use pyo3::exceptions::{PyAttributeError, PyIndexError, PyKeyError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyIterator, PyList, PySlice, PyString};
+use pyo3::types::{PyDict, PyIterator, PyList, PySlice, PyString, PyTuple};
 
 use crate::assign::{self, New};
 use crate::error::{detached, execution, usage};
-use crate::object::{Class, Items, Kind, Member, Picked, View};
+use crate::object::{Class, Items, Kind, Member, Picked, View, index_in};
 use crate::pages::{
     ended, exception, held, is_of_another_schema, key_values, object_for, put_for, whole,
 };
@@ -34,7 +34,7 @@ struct State {
     editor: dray_pagefile::PageFileEditor,
     /// How many changes have given items other numbers, or replaced them.
     moves: u64,
-    /// These changes of each object.
+    /// These changes of each object, in their order.
     moved: HashMap<u64, Vec<Moved>>,
 }
 
@@ -43,7 +43,7 @@ struct Moved {
     path: Vec<Step>,
     /// The first item of the list at `path` that has moved. All within other values have.
     from: usize,
-    /// The number of the last change.
+    /// The number of the change.
     number: u64,
 }
 
@@ -65,22 +65,54 @@ impl State {
     fn note_move(&mut self, ordinal: u64, path: &[Step], from: usize) {
         self.moves += 1;
         let moved = self.moved.entry(ordinal).or_default();
-        if from == 0 {
-            moved.retain(|other| !other.path.starts_with(path));
-        }
-        match moved.iter_mut().find(|other| other.path == path) {
-            Some(known) => (known.from, known.number) = (known.from.min(from), self.moves),
-            None => moved.push(Moved { path: path.to_vec(), from, number: self.moves }),
-        }
+        // What the new change concerns, earlier ones need not.
+        moved.retain(|other| match other.path.strip_prefix(path) {
+            Some([]) => other.from < from,
+            Some([Step::Item(i), ..]) => *i < from,
+            Some([Step::Field(_), ..]) => false,
+            None => true,
+        });
+        moved.push(Moved { path: path.to_vec(), from, number: self.moves });
     }
 }
 
 impl Shared {
-    /// Calls `run` with the file. No code of Python runs meanwhile, unless it is a finalizer.
-    fn with<T>(&self, py: Python<'_>, run: impl FnOnce(&mut State) -> PyResult<T>) -> PyResult<T> {
-        match &mut *held(py, &self.state)? {
-            Some(state) => run(state),
-            None => Err(ended(py)),
+    /// Calls `run` with the file. It must neither make values of Python nor call Python: code that
+    /// then runs, if only a finalizer, may need the file.
+    fn with<T>(&self, py: Python<'_>, run: impl FnOnce(&mut State) -> Result<T>) -> PyResult<T> {
+        let done = held(py, &self.state).as_mut().map(run);
+        done.ok_or_else(|| ended(py))?.map_err(|failed| failed.raise(py))
+    }
+}
+
+/// Why something failed, until the file is no longer held and an exception can be made.
+enum Failed {
+    File(dray_pagefile::Error),
+    /// What is wrong, and what to do.
+    Usage(String, Option<&'static str>),
+    Raised(PyErr),
+}
+
+type Result<T, E = Failed> = std::result::Result<T, E>;
+
+impl From<dray_pagefile::Error> for Failed {
+    fn from(error: dray_pagefile::Error) -> Self {
+        Self::File(error)
+    }
+}
+
+impl From<PyErr> for Failed {
+    fn from(error: PyErr) -> Self {
+        Self::Raised(error)
+    }
+}
+
+impl Failed {
+    fn raise(self, py: Python<'_>) -> PyErr {
+        match self {
+            Self::File(error) => exception(py, &error),
+            Self::Usage(what, hint) => usage(py, &what, hint),
+            Self::Raised(error) => error,
         }
     }
 }
@@ -95,76 +127,92 @@ struct Place {
 }
 
 impl Place {
-    fn step(&self, state: &State, step: Step) -> Self {
+    fn step(&self, moves: u64, step: Step) -> Self {
         let mut path = Vec::with_capacity(self.path.len() + 1);
         path.extend_from_slice(&self.path);
         path.push(step);
-        Self { file: self.file.clone(), ordinal: self.ordinal, path, moves: state.moves }
+        Self { file: self.file.clone(), ordinal: self.ordinal, path, moves }
     }
 
-    /// Calls `run` with the object, and the position of the value there.
+    /// Calls `run` with the object, and the position of the value there; see [`Shared::with`].
     fn read<T>(
         &self,
         py: Python<'_>,
         run: impl FnOnce(&State, View<'_>, usize) -> PyResult<T>,
     ) -> PyResult<T> {
         self.file.with(py, |state| {
-            let at = self.find(py, state)?;
-            let object =
-                state.editor.object(self.ordinal).map_err(|error| exception(py, &error))?;
-            run(state, View(object.bytes()), at)
+            let at = self.find(state)?;
+            let object = state.editor.object(self.ordinal)?;
+            Ok(run(state, View(object.bytes()), at)?)
         })
     }
 
-    /// The position of the value in its object.
-    fn find(&self, py: Python<'_>, state: &State) -> PyResult<usize> {
-        let moved = state.moved.get(&self.ordinal).map_or(&[][..], |moved| moved);
-        if moved.iter().any(|moved| moved.concerns(&self.path, self.moves)) {
-            let what = "the items of a list around it have moved or were replaced";
-            return Err(usage(py, what, Some("look it up again in the list")));
-        }
-        let object = state.editor.object(self.ordinal).map_err(|error| exception(py, &error))?;
-        match follow(&self.file.class, View(object.bytes()), &self.path)? {
-            Some(at) => Ok(at),
-            None => Err(usage(py, "the value is missing by now", Some("assign a new one"))),
-        }
+    /// A copy of the object, with the position of the value there.
+    fn copied(&self, py: Python<'_>) -> PyResult<(Vec<u8>, usize)> {
+        self.read(py, |_, view, at| Ok((view.0.to_vec(), at)))
     }
 
-    /// Reads a value within this one, which is present.
+    /// The position of the value in its object.
+    fn find(&self, state: &State) -> Result<usize> {
+        let moved = state.moved.get(&self.ordinal).map_or(&[][..], |moved| moved);
+        if moved.iter().any(|moved| moved.concerns(&self.path, self.moves)) {
+            let what = "the items of a list around it have moved or were replaced".to_owned();
+            return Err(Failed::Usage(what, Some("look it up again in the list")));
+        }
+        let object = state.editor.object(self.ordinal)?;
+        follow(&self.file.class, View(object.bytes()), &self.path)?.ok_or_else(|| {
+            Failed::Usage("the value is missing by now".to_owned(), Some("assign a new one"))
+        })
+    }
+
+    /// Reads the value within this one that `locate` finds in the object, by this one's position.
     fn value<'py>(
         &self,
         py: Python<'py>,
-        (state, view, at): (&State, View<'_>, usize),
         kind: &Kind,
         step: Step,
+        locate: impl FnOnce(View<'_>, usize) -> PyResult<Option<usize>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let found = self.read(py, |state, view, at| {
+            let Some(at) = locate(view, at)? else { return Ok(None) };
+            let bytes = match kind {
+                Kind::Value(value) => value.copied(view, at)?,
+                _ => Vec::new(),
+            };
+            Ok(Some((bytes, state.moves)))
+        })?;
+        let Some((bytes, moves)) = found else { return Ok(py.None().into_bound(py)) };
         match kind {
-            Kind::Value(value) => value.read(py, view, at),
+            Kind::Value(value) => value.read(py, View(&bytes), 0),
             Kind::Struct(class) => {
-                let (place, class) = (self.step(state, step), class.clone());
+                let (place, class) = (self.step(moves, step), class.clone());
                 Ok(Bound::new(py, ObjectEditor { place, class })?.into_any())
             }
             Kind::List(items) => {
-                let (place, items) = (self.step(state, step), items.clone());
+                let (place, items) = (self.step(moves, step), items.clone());
                 Ok(Bound::new(py, ListEditor { place, items })?.into_any())
             }
         }
     }
 
     /// Whether a value is the list at this step: Python assigns it to itself after `+=`.
-    fn is_list(&self, step: Step, value: &Bound<'_, PyAny>) -> bool {
-        value.cast::<ListEditor>().is_ok_and(|list| {
-            let Self { file, ordinal, path, .. } = &list.get().place;
-            Arc::ptr_eq(file, &self.file)
-                && *ordinal == self.ordinal
-                && path.split_last() == Some((&step, &*self.path))
-        })
+    fn is_list(&self, step: Step, value: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let Ok(list) = value.cast::<ListEditor>() else { return Ok(false) };
+        let place @ Self { file, ordinal, path, .. } = &list.get().place;
+        let is_there = Arc::ptr_eq(file, &self.file)
+            && *ordinal == self.ordinal
+            && path.split_last() == Some((&step, &*self.path));
+        if is_there {
+            // It may have moved from there.
+            place.read(value.py(), |_, _, _| Ok(()))?;
+        }
+        Ok(is_there)
     }
 
     /// Writes a value within this one.
     fn set(&self, py: Python<'_>, kind: &Kind, step: Step, new: &New) -> PyResult<()> {
         self.file.with(py, |state| {
-            self.find(py, state)?;
+            self.find(state)?;
             let path = [&*self.path, &[step]].concat();
             match (kind, new) {
                 (Kind::Value(_), _) | (_, New::Missing) => {
@@ -173,8 +221,7 @@ impl Place {
                     state.editor.change(self.ordinal, |object| put.at(object, &path, &set))
                 }
                 _ => self.rebuild(state, &path, &Change::Put(new)),
-            }
-            .map_err(|error| exception(py, &error))?;
+            }?;
             if !matches!(kind, Kind::Value(_)) {
                 state.note_move(self.ordinal, &path, 0);
             }
@@ -266,7 +313,7 @@ impl PageFileEditor {
 
     fn set(&self, py: Python<'_>, ordinal: u64, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let replace = |state: &mut State, replaced: dray_pagefile::Result<()>| {
-            replaced.map_err(|error| exception(py, &error))?;
+            replaced?;
             state.note_move(ordinal, &[], 0);
             Ok(())
         };
@@ -288,8 +335,7 @@ impl PageFileEditor {
 
     fn find(&self, py: Python<'_>, key: Vec<Bound<'_, PyAny>>) -> PyResult<Vec<u64>> {
         let key = key_values(&key)?;
-        self.0
-            .with(py, |state| state.editor.file().find(&key).map_err(|error| exception(py, &error)))
+        self.0.with(py, |state| Ok(state.editor.file().find(&key)?))
     }
 
     fn is_changed(&self, py: Python<'_>) -> PyResult<bool> {
@@ -298,7 +344,7 @@ impl PageFileEditor {
 
     /// Writes the file anew, which ends the changes.
     fn write(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        let state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let state = held(py, &self.0.state).take();
         let State { editor, .. } = state.ok_or_else(|| ended(py))?;
         let written = detached(py, move || {
             let file = File::create(path).map_err(|error| error.to_string())?;
@@ -308,8 +354,8 @@ impl PageFileEditor {
         written.map_err(|error| execution(py, &error))
     }
 
-    fn close(&self) {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner).take();
+    fn close(&self, py: Python<'_>) {
+        held(py, &self.0.state).take();
     }
 }
 
@@ -323,12 +369,8 @@ pub struct ObjectEditor {
 impl ObjectEditor {
     fn value<'py>(&self, py: Python<'py>, number: usize) -> PyResult<Bound<'py, PyAny>> {
         let member = &self.class.fields[number];
-        self.place.read(py, |state, view, at| match member.is_present(view, at)? {
-            true => {
-                let found = (state, view, member.position(at));
-                self.place.value(py, found, &member.kind, Step::Field(number))
-            }
-            false => Ok(py.None().into_bound(py)),
+        self.place.value(py, &member.kind, Step::Field(number), |view, at| {
+            Ok(member.is_present(view, at)?.then(|| member.position(at)))
         })
     }
 
@@ -337,7 +379,7 @@ impl ObjectEditor {
     }
 
     fn set(&self, py: Python<'_>, number: usize, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        if self.place.is_list(Step::Field(number), value) {
+        if self.place.is_list(Step::Field(number), value)? {
             return Ok(());
         }
         let Member { kind, nullable, .. } = &self.class.fields[number];
@@ -418,7 +460,8 @@ impl ObjectEditor {
     }
 
     pub(crate) fn dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        self.place.read(py, |_, view, at| self.class.plain(py, view, at))
+        let (object, at) = self.place.copied(py)?;
+        self.class.plain(py, View(&object), at)
     }
 
     fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -459,18 +502,18 @@ impl ListEditor {
 
     fn item<'py>(&self, py: Python<'py>, i: usize) -> PyResult<Bound<'py, PyAny>> {
         let Self { place, items } = self;
-        place.read(py, |state, view, at| {
+        let locate = |view: View<'_>, at| {
             let (from, count) = view.items(at)?;
-            let position = match i < count {
-                true => items.position(view, from, count, i)?,
-                false => None,
-            };
-            match position {
-                None => Ok(py.None().into_bound(py)),
-                Some(at) if items.pairs => items.plain_item(py, view, at),
-                Some(at) => place.value(py, (state, view, at), &items.item, Step::Item(i)),
-            }
-        })
+            if i < count { items.position(view, from, count, i) } else { Ok(None) }
+        };
+        if !items.pairs {
+            return place.value(py, &items.item, Step::Item(i), locate);
+        }
+        let (object, at) = place.copied(py)?;
+        match locate(View(&object), at)? {
+            Some(at) => items.plain_item(py, View(&object), at),
+            None => Ok(py.None().into_bound(py)),
+        }
     }
 
     fn new_item(&self, value: &Bound<'_, PyAny>) -> PyResult<New> {
@@ -487,21 +530,38 @@ impl ListEditor {
     fn splice(
         &self,
         py: Python<'_>,
-        range: impl FnOnce(usize) -> PyResult<Range<usize>>,
+        range: impl Fn(usize) -> PyResult<Range<usize>>,
         news: &[New],
     ) -> PyResult<()> {
+        loop {
+            // Python code that runs for an index, or another thread, may change the list.
+            let count = self.count(py)?;
+            if self.replace(py, count, range(count)?, news)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Does it if there are still so many items.
+    fn replace(
+        &self,
+        py: Python<'_>,
+        expected: usize,
+        range: Range<usize>,
+        news: &[New],
+    ) -> PyResult<bool> {
         let place = &self.place;
         place.file.with(py, |state| {
-            let at = place.find(py, state)?;
-            let object = state.editor.object(place.ordinal);
-            let object = object.map_err(|error| exception(py, &error))?;
-            let (_, count) = View(object.bytes()).items(at)?;
-            let range = range(count)?;
+            let at = place.find(state)?;
+            let (_, count) = View(state.editor.object(place.ordinal)?.bytes()).items(at)?;
+            if count != expected {
+                return Ok(false);
+            }
             if let Some(size) = self.items.size.filter(|_| range.len() != news.len()) {
-                return Err(usage(py, &format!("the list always has {size} items"), None));
+                return Err(Failed::Usage(format!("the list always has {size} items"), None));
             }
             if range.is_empty() && news.is_empty() {
-                return Ok(());
+                return Ok(true);
             }
             let from = range.start;
             let changed = if news.is_empty() {
@@ -512,11 +572,11 @@ impl ListEditor {
             } else {
                 place.rebuild(state, &place.path, &Change::Splice(range, news))
             };
-            changed.map_err(|error| exception(py, &error))?;
+            changed?;
             if from < count {
                 state.note_move(place.ordinal, &place.path, from);
             }
-            Ok(())
+            Ok(true)
         })
     }
 }
@@ -552,7 +612,7 @@ impl ListEditor {
             return self.splice(py, |count| run(index, count), &news);
         }
         let i = run(index, self.count(py)?)?.start;
-        if self.place.is_list(Step::Item(i), value) {
+        if self.place.is_list(Step::Item(i), value)? {
             return Ok(());
         }
         let new = self.new_item(value)?;
@@ -589,10 +649,23 @@ impl ListEditor {
     }
 
     fn list<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        self.place.read(py, |_, view, at| {
-            let (from, count) = view.items(at)?;
-            self.items.plain(py, view, from, count)
-        })
+        let (object, at) = self.place.copied(py)?;
+        let (from, count) = View(&object).items(at)?;
+        self.items.plain(py, View(&object), from, count)
+    }
+
+    #[pyo3(signature = (value, *bounds))]
+    fn index<'py>(
+        &self,
+        value: &Bound<'py, PyAny>,
+        bounds: &Bound<'py, PyTuple>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        index_in(self.list(value.py())?.as_any(), value, bounds)
+    }
+
+    #[pyo3(name = "count")]
+    fn occurrences<'py>(&self, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.list(value.py())?.call_method1("count", (value,))
     }
 
     fn __iadd__(slf: &Bound<'_, Self>, values: &Bound<'_, PyAny>) -> PyResult<()> {

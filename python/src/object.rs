@@ -21,6 +21,8 @@ use crate::rows::{any, value_of};
 
 /// The longest string that lies in its place (page.md section 4).
 const INLINE_BYTES_MAX: usize = 12;
+/// The bytes of a string, or of where it lies.
+const STRING_BYTES: usize = 16;
 
 /// The fields of objects, structs or items.
 #[derive(Debug)]
@@ -318,6 +320,23 @@ impl Value {
         }
     }
 
+    /// What [`Value::read`] reads of the value at `at`, as the value at 0.
+    pub(crate) fn copied(&self, view: View<'_>, at: usize) -> PyResult<Vec<u8>> {
+        Ok(match &self.data_type {
+            Type::Null => Vec::new(),
+            Type::Boolean => view.bytes(at, 1)?.to_vec(),
+            Type::Utf8 | Type::Binary => {
+                let mut copied = view.bytes(at, STRING_BYTES)?.to_vec();
+                if view.u32(at)? > INLINE_BYTES_MAX {
+                    copied[12..].copy_from_slice(&(STRING_BYTES as u32).to_le_bytes());
+                    copied.extend_from_slice(view.string(at)?);
+                }
+                copied
+            }
+            other => view.bytes(at, other.width().ok_or_else(broken)?)?.to_vec(),
+        })
+    }
+
     /// The value as results have it, by an array of one value.
     fn by_arrow<'py>(&self, py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
         let data = ArrayData::builder(self.field.data_type().clone())
@@ -554,6 +573,16 @@ impl Picked<()> {
     }
 }
 
+/// The number of the first item of a list that equals a value.
+pub(crate) fn index_in<'py>(
+    list: &Bound<'py, PyAny>,
+    value: &Bound<'py, PyAny>,
+    bounds: &Bound<'py, PyTuple>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let arguments = PyTuple::new(list.py(), [value])?.add(bounds)?;
+    list.call_method1("index", arguments.cast_into::<PyTuple>()?)
+}
+
 /// The items of a list in an object. `dray/_dray.pyi` documents the methods.
 #[pyclass(frozen, sequence, name = "ObjectList", module = "dray")]
 pub struct List {
@@ -628,6 +657,20 @@ impl List {
 
     fn list<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.plain(py)
+    }
+
+    #[pyo3(signature = (value, *bounds))]
+    fn index<'py>(
+        &self,
+        value: &Bound<'py, PyAny>,
+        bounds: &Bound<'py, PyTuple>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        index_in(&self.plain(value.py())?, value, bounds)
+    }
+
+    #[pyo3(name = "count")]
+    fn occurrences<'py>(&self, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.plain(value.py())?.call_method1("count", (value,))
     }
 
     fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<bool> {

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow::array::{RecordBatch, RecordBatchIterator};
 use arrow::datatypes::SchemaRef;
@@ -15,6 +15,7 @@ use dray_pagefile::{
     Error, ErrorKind, KeyPath, KeyValue, PageFileOptions, PageFileWriter, Written,
 };
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
 use pyo3::types::{PyBool, PyBytes, PyCapsule, PyInt, PyString};
 
 use crate::assign::{self, New};
@@ -202,12 +203,13 @@ impl PageWriter {
         py: Python<'_>,
         run: impl FnOnce(&mut PageFileWriter<Arc<File>>) -> dray_pagefile::Result<()>,
     ) -> PyResult<dray_pagefile::Result<()>> {
-        let mut writer = held(py, &self.writer)?;
-        let written = run(writer.as_mut().ok_or_else(|| ended(py))?);
-        if written.as_ref().is_err_and(|error| error.kind() == ErrorKind::Io) {
+        let mut writer = held(py, &self.writer);
+        let written = writer.as_mut().map(run);
+        if matches!(&written, Some(Err(error)) if error.kind() == ErrorKind::Io) {
             *writer = None;
         }
-        Ok(written)
+        drop(writer);
+        written.ok_or_else(|| ended(py))
     }
 }
 
@@ -248,7 +250,7 @@ impl PageWriter {
     }
 
     fn finish(&self, py: Python<'_>) -> PyResult<(u64, u64, u64)> {
-        let taken = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let taken = held(py, &self.writer).take();
         let writer = taken.ok_or_else(|| ended(py))?;
         let file = &self.file;
         let written = detached(py, || {
@@ -285,11 +287,7 @@ pub(crate) fn ended(py: Python<'_>) -> PyErr {
     usage(py, "the block in which the file could be changed has ended, or the file failed", None)
 }
 
-/// Locks what only a finalizer of Python could hold: threads have Python's lock.
-pub(crate) fn held<'m, T>(py: Python<'_>, mutex: &'m Mutex<T>) -> PyResult<MutexGuard<'m, T>> {
-    match mutex.try_lock() {
-        Ok(held) => Ok(held),
-        Err(TryLockError::Poisoned(held)) => Ok(held.into_inner()),
-        Err(TryLockError::WouldBlock) => Err(usage(py, "the file is in use", None)),
-    }
+/// Locks what is held while no code of Python runs. Other threads of Python run while this waits.
+pub(crate) fn held<'m, T>(py: Python<'_>, mutex: &'m Mutex<T>) -> MutexGuard<'m, T> {
+    mutex.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
 }

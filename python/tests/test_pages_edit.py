@@ -7,8 +7,10 @@ from __future__ import annotations
 import datetime as dt
 import os
 import random
+import sys
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,8 @@ import pytest
 import dray
 
 ROUNDS = int(os.environ.get("DRAY_TEST_ROUNDS", "3"))
+THREADS = 4
+TURNS = 100
 
 TAGS = pa.list_(pa.string())
 ITEM = pa.struct([("part", pa.int32()), ("price", pa.decimal128(9, 2)), ("tags", TAGS)])
@@ -270,10 +274,28 @@ def test_wrong_values_change_nothing(field: str, value: Any, message: str, path:
         (pa.month_day_nano_interval(), (1 << 31, 0, 0), "months, days and nanoseconds"),
         (pa.float16(), 70_000.0, "out of the range of Float16"),
         (pa.float32(), 1e39, "out of the range of Float32"),
+        (pa.float32(), 1e-50, "out of the range of Float32"),
+        (pa.float32(), (1 << 24) + 1, "16777217 has more digits than a float"),
+        (pa.float16(), 2049, "2049 has more digits than a float"),
+        (pa.float16(), 70_000, "out of the range of Float16"),
+        (pa.float16(), 1e-9, "out of the range of Float16"),
         (pa.null(), 5, "expected a value for Null"),
         (pa.decimal128(3, 1), Decimal("100"), "out of the range"),
         (pa.decimal128(5, -2), Decimal("150"), "more digits"),
         (pa.decimal256(76, 0), Decimal("1E+999999"), "out of the range"),
+        (pa.int64(), numpy.datetime64(5, "ns"), "of type numpy.datetime64, expected"),
+        (pa.int64(), numpy.timedelta64(5, "ns"), "of type numpy.timedelta64, expected"),
+        (pa.decimal128(9, 2), numpy.timedelta64(5, "Y"), "no fixed length"),
+        (pa.duration("s"), numpy.timedelta64(5), "no fixed length"),
+        (pa.duration("s"), numpy.timedelta64(5, "ms"), "more precise"),
+        (pa.duration("ns"), numpy.datetime64(5, "ns"), "of type numpy.datetime64, expected"),
+        (pa.timestamp("ns"), numpy.timedelta64(5, "ns"), "of type numpy.timedelta64, expected"),
+        (pa.timestamp("us"), numpy.datetime64(5, "ns"), "more precise"),
+        (pa.timestamp("ns"), numpy.datetime64("9999-01-01", "D"), "out of the range"),
+        (pa.timestamp("us", "UTC"), numpy.datetime64(5, "us"), "a datetime without a zone"),
+        (pa.date32(), numpy.datetime64(1, "h"), "more precise"),
+        (pa.date32(), numpy.datetime64(1 << 40, "D"), "out of the range"),
+        (pa.int64(), numpy.array([5]), "of type numpy.ndarray, expected a single value"),
         (pa.dictionary(pa.int8(), pa.string()), 5, "of type int"),
         (pa.bool_(), 1, "of type int"),
     ],
@@ -307,6 +329,87 @@ def test_scalars_of_other_libraries(tmp_path: Path):
     assert rows[0] == {**first, "l": [0, 1, 2], "s": "text"}
     assert rows[1] == {"i": 5, "f": None, "b": None, "t": None, "l": [1, None], "s": None}
     assert set(rows[2].values()) == {None}
+
+
+@pytest.mark.parametrize("data_type", [pa.decimal256(76, 0), pa.float64(), pa.int64()])
+def test_integers_that_python_does_not_show(data_type: pa.DataType, tmp_path: Path):
+    with dray.PageWriter(tmp_path / "x.pages", pa.schema([("v", data_type)])) as pages:
+        with pytest.raises(dray.UsageError, match="^v: a value of type int is out of the range"):
+            pages.append({"v": 1 << 20_000})
+
+
+def test_integers_are_not_what_they_show(tmp_path: Path):
+    class Five(int):
+        def __str__(self) -> str:
+            return "six"
+
+        __repr__ = __str__
+
+        def bit_length(self) -> int:
+            return 10_000
+
+    with dray.PageWriter(tmp_path / "x.pages", pa.schema({"d": pa.decimal128(9, 2)})) as pages:
+        pages.append({"d": Five(-5)})
+    assert dray.open_pages(tmp_path / "x.pages")[0].d == -5
+
+
+def test_missing_structs_and_lists_of_other_libraries(tmp_path: Path):
+    schema = pa.schema({"s": ADDRESS, "l": TAGS, "m": pa.map_(pa.string(), pa.int32())})
+    rows: list[dict[str, Any]] = [
+        {"s": {"street": "x", "zip": 1}, "l": ["a", None], "m": [("k", 1)]},
+        {"s": None, "l": None, "m": None},
+        {"s": {"street": None, "zip": None}, "l": [], "m": []},
+    ]
+    table = pa.Table.from_pylist(rows, schema)
+    with dray.PageWriter(tmp_path / "x.pages", schema) as pages:
+        for n in range(len(rows)):
+            pages.append({name: table[name][n] for name in schema.names})
+        pages.append({"s": pandas.NA, "l": pandas.NA, "m": pandas.NA})
+        for missing in (pa.scalar(None, pa.struct(list(schema))), pandas.NA):
+            with pytest.raises(dray.UsageError, match="expected a dict"):
+                pages.append(missing)
+    objects = dray.open_pages(tmp_path / "x.pages")
+    assert [object.dict() for object in objects] == [*rows, rows[1]]
+    fields = pa.schema({"s": pa.struct({"as_py": pa.int8(), "is_valid": pa.bool_()})})
+    with dray.PageWriter(tmp_path / "y.pages", fields) as pages:
+        pages.append({"s": {"as_py": 5, "is_valid": False}})
+        [object] = pa.Table.from_pylist([{"s": {"as_py": 5, "is_valid": False}}]).to_pylist()
+        pages.append(object)
+    with dray.edit_pages(tmp_path / "y.pages") as file:
+        file[0].s = dray.open_pages(tmp_path / "y.pages")[1].s
+        assert file[0].s == {"as_py": 5, "is_valid": False}
+
+
+TIMES = [
+    (pa.timestamp("ns"), numpy.datetime64("2024-02-29T12:00:00.123456789", "ns")),
+    (pa.timestamp("us"), numpy.datetime64("2024-02-29T12:00", "h")),
+    (pa.timestamp("s"), numpy.datetime64("-2024-02", "M")),
+    (pa.timestamp("s"), numpy.datetime64("1969", "Y")),
+    (pa.timestamp("ms"), numpy.datetime64(-3_000_000_000_000, "fs")),
+    (pa.timestamp("ns"), numpy.array("2024-02-29", "datetime64[s]")),
+    (pa.date32(), numpy.datetime64("2024-02-29", "D")),
+    (pa.date64(), numpy.datetime64("1960-02-29T00:00", "ns")),
+    (pa.duration("ns"), numpy.timedelta64(-5, "ns")),
+    (pa.duration("s"), numpy.timedelta64(5, "W")),
+    (pa.duration("ms"), numpy.timedelta64(5_000, "us")),
+]
+
+
+@pytest.mark.parametrize(("data_type", "value"), TIMES)
+def test_times_of_numpy(data_type: pa.DataType, value: Any, tmp_path: Path):
+    schema = pa.schema({"v": data_type, "all": pa.list_(data_type)})
+    missing = type(value[()])("NaT")
+    with dray.PageWriter(tmp_path / "x.pages", schema) as pages:
+        pages.append({"v": value, "all": numpy.array([value, missing])})
+        pages.append({"v": missing})
+    table = pa.table(dray.open_pages(tmp_path / "x.pages"))
+    units = {"timestamp": "datetime64", "date32": "datetime64", "date64": "datetime64"}
+    kind = units.get(str(data_type).split("[")[0], "timedelta64")
+    unit = {"date32[day]": "D", "date64[ms]": "ms"}.get(str(data_type)) or data_type.unit
+    stored = numpy.asarray(value).astype(f"{kind}[{unit}]").astype("int64")
+    integer = pa.int32() if data_type == pa.date32() else pa.int64()
+    assert table["v"].cast(integer).to_pylist() == [int(stored), None]
+    assert table["all"][0].values.cast(integer).to_pylist() == [int(stored), None]
 
 
 def test_objects_are_changed_in_place(path: Path):
@@ -506,6 +609,81 @@ def test_items_that_moved_are_refused(path: Path):
             use()
 
 
+def test_items_that_did_not_move_are_used(path: Path):
+    with dray.edit_pages(path) as file:
+        orders = file[3].orders
+        orders[:] = [{"note": str(n), "items": [{"part": n}]} for n in range(10)]
+        del orders[0]
+        first, third, items = orders[0], orders[2], orders[0].items
+        del orders[5]
+        assert (first.note, third.note, items[0].part) == ("1", "3", 1)
+        del orders[2]
+        items[0].part = 7
+        assert (first.note, file[3].orders[0].items[0].part) == ("1", 7)
+        with pytest.raises(dray.UsageError, match="have moved or were replaced"):
+            third.note  # noqa: B018
+        orders[0] = {"note": "new"}
+        assert (first.note, first.items) == ("new", None)
+        del orders[0]
+        with pytest.raises(dray.UsageError, match="have moved or were replaced"):
+            first.note  # noqa: B018
+
+
+def test_lists_that_moved_are_not_assigned(path: Path):
+    with dray.edit_pages(path) as file:
+        orders = file[3].orders
+        orders[:] = [{"note": str(n), "items": [{"part": n}]} for n in range(3)]
+        stale = orders[1].items
+        orders[1].items = stale
+        del orders[0]
+        with pytest.raises(dray.UsageError, match="have moved or were replaced"):
+            orders[1].items = stale
+        assert orders[1].items == [{"part": 2, "price": None, "tags": None}]
+        phones = file[3].phones
+        file[3].phones = None
+        with pytest.raises(dray.UsageError, match="missing by now"):
+            file[3].phones = phones
+        file[3].phones = [1]
+        file[3].phones = phones
+        file[3].phones += [2]
+        assert phones == [1, 2]
+
+
+def test_threads_share_a_file(tmp_path: Path):
+    """Values and exceptions are made by code of Python, in which threads take turns."""
+    schema = pa.schema([("id", pa.uuid()), ("ids", pa.list_(pa.uuid()))])
+    value = uuid.UUID(int=7)
+    with dray.PageWriter(tmp_path / "x.pages", schema) as pages:
+        together(lambda: pages.append({"id": value, "ids": [value]}))
+    with dray.edit_pages(tmp_path / "x.pages") as file:
+
+        def use():
+            assert file[5].id == value and file[5].ids[0] == value
+            assert dray.ObjectEditor.dict(file[6]) == {"id": value, "ids": [value]}
+            with pytest.raises(dray.UsageError, match="of type int"):
+                file[6].id = 5
+            file[7].ids.append(value)
+
+        together(use)
+        assert file[7].ids == [value] * (THREADS * TURNS + 1)
+
+    with pytest.raises(dray.UsageError, match="has ended"):
+        file[5].id  # noqa: B018
+
+
+def together(run: Callable[[], object]):
+    """Runs this many times in each of some threads, which Python switches as often as it can."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(THREADS) as threads:
+            turns = [threads.submit(run) for _ in range(THREADS * TURNS)]
+        for turn in turns:
+            turn.result()
+    finally:
+        sys.setswitchinterval(interval)
+
+
 def test_names_and_numbers_that_are_not_there(path: Path):
     before = path.read_bytes()
     with dray.edit_pages(path) as file:
@@ -574,6 +752,39 @@ def test_files_are_replaced_as_they_were(path: Path):
     assert path.stat().st_mode & 0o777 == 0o600
 
 
+def test_relative_paths_stay_where_they_were(path: Path, monkeypatch: pytest.MonkeyPatch):
+    (path.parent / "other").mkdir()
+    monkeypatch.chdir(path.parent)
+    with dray.PageWriter("new.pages", SCHEMA) as pages:
+        monkeypatch.chdir("other")
+        pages.append({"id": 1, "score": 1.0})
+    monkeypatch.chdir(path.parent)
+    with dray.edit_pages("x.pages") as file:
+        monkeypatch.chdir("other")
+        file[3].name = "changed"
+    assert os.listdir(".") == []
+    assert sorted(os.listdir(path.parent)) == ["new.pages", "other", "x.pages"]
+    assert dray.open_pages(path)[3].name == "changed"
+
+
+def test_an_edit_never_discards_another(path: Path):
+    with pytest.raises(dray.UsageError, match="was replaced meanwhile.*edit it again"):
+        with dray.edit_pages(path) as late:
+            with dray.edit_pages(path) as file:
+                file[3].name = "first"
+            late[4].name = "second"
+    assert [object.name for object in dray.open_pages(path)[3:5]] == ["first", "Customer 4"]
+    with dray.edit_pages(path) as late:
+        with dray.edit_pages(path) as file:
+            file[4].name = "second"
+        assert late[4].name == "Customer 4", "what only reads may be late"
+    with pytest.raises(dray.UsageError, match="was replaced meanwhile"):
+        with dray.edit_pages(path) as file:
+            file[4].name = "third"
+            path.unlink()
+    assert os.listdir(path.parent) == []
+
+
 def test_writers_refuse_what_is_no_schema(tmp_path: Path):
     def enter(schema: Any, **options: Any) -> Callable[[], object]:
         return lambda: dray.PageWriter(tmp_path / "x.pages", schema, **options).__enter__()
@@ -604,7 +815,27 @@ def test_names_with_points_are_keys(tmp_path: Path):
     with dray.edit_pages(tmp_path / "x.pages") as file:
         file[99]["zip.code"] = 70
     file = dray.open_pages(tmp_path / "x.pages")
+    assert file.key == [["zip.code"], ["a", "b.c"]]
+    dray.write_pages(tmp_path / "y.pages", file, key=file.key)
+    assert (tmp_path / "y.pages").read_bytes() == (tmp_path / "x.pages").read_bytes()
     assert file.ordinals(5, 12) == [12] and file.ordinals(70, 99) == [99]
+
+
+def test_lists_are_searched(path: Path):
+    order = dray.open_pages(path)[3].orders[0].dict()
+    with dray.edit_pages(path) as file:
+        for lists in (dray.open_pages(path)[3], file[3]):
+            phones, orders = lists.phones, lists.orders
+            assert (phones.index(2), phones.index(3, 1), phones.index(1, -3, 1)) == (1, 2, 0)
+            assert (orders.index(order), orders.index(orders[2], 1), orders.index(None)) == (
+                0,
+                2,
+                1,
+            )
+            assert (phones.count(3), orders.count(order), phones.count("x")) == (1, 2, 0)
+            for wrong in (lambda: phones.index(4), lambda: phones.index(1, 1)):  # noqa: B023
+                with pytest.raises(ValueError, match="not in list"):
+                    wrong()
 
 
 def test_fields_with_names_of_methods(tmp_path: Path):

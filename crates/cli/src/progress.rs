@@ -66,6 +66,7 @@ impl Meter {
     /// Shows a message.
     pub(crate) fn show(&self, message: impl FnOnce() -> String) {
         if !self.0.is_hidden() {
+            set_total(&self.0, None);
             self.0.set_message(message());
             self.0.tick();
         }
@@ -85,16 +86,26 @@ impl Meter {
 fn draw(bar: &ProgressBar, name: &str, progress: &Progress, elapsed: Duration) {
     // Ignore an estimate that has been exceeded.
     let total = progress.estimate.rows.value().filter(|total| *total >= progress.rows);
-    if let (Some(total), None) = (total, bar.length()) {
-        bar.set_length(total);
-        bar.set_style(style("{bar:16} {wide_msg}"));
-    }
-    if let (None, Some(_)) = (total, bar.length()) {
-        bar.unset_length();
-        bar.set_style(style("{spinner} {wide_msg}"));
-    }
+    set_total(bar, total);
     bar.set_position(progress.rows);
     bar.set_message(format!("{name}{}", message(progress, total, elapsed)));
+}
+
+/// Shows a bar of this length, or none. Statements and messages share the line.
+fn set_total(bar: &ProgressBar, total: Option<u64>) {
+    if bar.length() == total {
+        return;
+    }
+    match total {
+        Some(total) => {
+            bar.set_length(total);
+            bar.set_style(style("{bar:16} {wide_msg}"));
+        }
+        None => {
+            bar.unset_length();
+            bar.set_style(style("{spinner} {wide_msg}"));
+        }
+    }
 }
 
 fn message(progress: &Progress, total: Option<u64>, elapsed: Duration) -> String {
@@ -141,6 +152,21 @@ fn style(template: &str) -> ProgressStyle {
 mod tests {
     use super::*;
     use dray_client::Estimate;
+
+    #[test]
+    fn the_bar_is_that_of_the_last_statement() {
+        let meter = Meter::new(Visibility::Hidden);
+        let draw_of = |rows| {
+            let estimate = Estimate { rows, ..Estimate::default() };
+            let progress = Progress { rows: 5, estimate, ..Progress::default() };
+            draw(&meter.0, "", &progress, Duration::from_secs(1));
+            meter.0.length()
+        };
+        assert_eq!(draw_of(Known::Exact(100)), Some(100));
+        assert_eq!(draw_of(Known::Estimate(20)), Some(20));
+        assert_eq!(draw_of(Known::Estimate(4)), None);
+        assert_eq!(draw_of(Known::Exact(20)), Some(20));
+    }
 
     #[test]
     fn the_line_shows_rows_and_rates() {

@@ -96,12 +96,16 @@ impl Unsorted {
         std::thread::Builder::new()
             .spawn(finish)
             .map_err(|error| thread_failed(format!("can't start a thread to sort: {error}")))?;
+        let mut stopped = false;
         loop {
             match finished.recv_timeout(CHECK_INTERVAL) {
+                // The thread may have been at its end.
+                Ok(_) if stopped => return Err(dray_sort::Error::Cancelled.into()),
                 Ok(rows) => return Ok(Box::new(Sorted { rows: rows?, schema })),
                 Err(RecvTimeoutError::Timeout) => {
                     if !go_on(progress.rows()) {
-                        // The sort ends soon, with the error of a cancelled one.
+                        // The sort ends soon.
+                        stopped = true;
                         cancel.cancel();
                     }
                 }
@@ -131,5 +135,41 @@ impl Iterator for Sorted {
 impl RecordBatchReader for Sorted {
     fn schema(&self) -> SchemaRef {
         self.schema.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    use arrow::array::{ArrayRef, Int64Array, RecordBatchIterator};
+
+    #[test]
+    fn a_sort_that_ends_while_it_is_stopped_is_cancelled() {
+        // They take longer to sort than the time between two checks.
+        let numbers = (0..4_000_000_i64).map(|n| n.wrapping_mul(0x5851_F42D_4C95_7F2D));
+        let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(numbers));
+        let batch = RecordBatch::try_from_iter([("n", numbers)]).unwrap();
+        let schema = batch.schema();
+        let folder = tempfile::tempdir().unwrap();
+        let sorting = Sorting {
+            memory_bytes: 1 << 30,
+            spill_folder: folder.path().to_owned(),
+            cancel: Cancel::default(),
+        };
+        let rows = Box::new(RecordBatchIterator::new([Ok(batch)], schema));
+        let by = [OrderBy::named("n".to_owned(), false, false)];
+        let unsorted = sorting.read(rows, &by, "numbers", &mut |_| true).unwrap();
+        let mut asked = 0;
+        let sorted = unsorted.sorted(&mut |_| {
+            asked += 1;
+            // By then the sort has ended well.
+            std::thread::sleep(Duration::from_secs(5));
+            false
+        });
+        assert_eq!(asked, 1);
+        let error = sorted.map(drop).unwrap_err();
+        assert!(matches!(error, Error::Sort(dray_sort::Error::Cancelled)), "{error}");
     }
 }

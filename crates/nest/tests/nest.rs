@@ -229,7 +229,7 @@ fn objects_are_those_of_a_join() {
 fn sorting_is_watched_and_ends_early() {
     let spec: Spec = SPEC.replace("one.part]", "one.part_1]").parse().unwrap();
     // They take longer to sort than the time between two checks: each batch is spilled.
-    let (tables, _) = tables(6, 5_000);
+    let (tables, _) = tables(6, 30_000);
     let folder = tempfile::tempdir().unwrap();
     let spill_folder = Some(folder.path().to_owned());
     let options = NestOptions { memory_bytes: 8 << 20, spill_folder, ..NestOptions::default() };
