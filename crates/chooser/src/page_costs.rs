@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn measurements_replace_the_guess() {
         let mut costs = PageCosts::default();
-        costs.record(100, 100 * 40_000, 100.0 * 50_000.0);
+        costs.record(100, 100 * 40_000, 100.0 * 8_000.0);
         assert!(!costs.pay(columns(0.5, 2.0), 0.5, 2.0, false), "these pages are large");
         (0..20).for_each(|_| costs.record(100, 100 * 11_000, 100.0 * 5_000.0));
         assert!(costs.pay(columns(0.5, 2.0), 0.5, 2.0, false), "these are not");
