@@ -1,7 +1,7 @@
 //! Rows in the order of some columns, sorted on disk if they must be.
 
 use std::path::PathBuf;
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
 use arrow::array::RecordBatch;
@@ -96,23 +96,33 @@ impl Unsorted {
         std::thread::Builder::new()
             .spawn(finish)
             .map_err(|error| thread_failed(format!("can't start a thread to sort: {error}")))?;
-        let mut stopped = false;
-        loop {
-            match finished.recv_timeout(CHECK_INTERVAL) {
-                // The thread may have been at its end.
-                Ok(_) if stopped => return Err(dray_sort::Error::Cancelled.into()),
-                Ok(rows) => return Ok(Box::new(Sorted { rows: rows?, schema })),
-                Err(RecvTimeoutError::Timeout) => {
-                    if !go_on(progress.rows()) {
-                        // The sort ends soon.
-                        stopped = true;
-                        cancel.cancel();
-                    }
-                }
-                Err(RecvTimeoutError::Disconnected) => {
-                    let what = "a thread that sorted has ended too early";
-                    return Err(thread_failed(what.to_owned()).into());
-                }
+        let rows = awaited(&finished, &cancel, || go_on(progress.rows()))?;
+        Ok(Box::new(Sorted { rows, schema }))
+    }
+}
+
+/// What a thread sends at its end. Meanwhile this one calls `go_on`, and cancels the thread's work
+/// when that says so.
+fn awaited<T>(
+    finished: &Receiver<dray_sort::Result<T>>,
+    cancel: &Cancel,
+    mut go_on: impl FnMut() -> bool,
+) -> dray_sort::Result<T> {
+    let mut stopped = false;
+    loop {
+        match finished.recv_timeout(CHECK_INTERVAL) {
+            // The thread may have been at its end.
+            Ok(_) if stopped => return Err(dray_sort::Error::Cancelled),
+            Ok(rows) => return rows,
+            Err(RecvTimeoutError::Timeout) if !stopped && !go_on() => {
+                // The sort ends soon.
+                stopped = true;
+                cancel.cancel();
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                let what = "a thread that sorted has ended too early";
+                return Err(dray_sort::Error::Thread(what.to_owned()));
             }
         }
     }
@@ -141,35 +151,23 @@ impl RecordBatchReader for Sorted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
-
-    use arrow::array::{ArrayRef, Int64Array, RecordBatchIterator};
 
     #[test]
     fn a_sort_that_ends_while_it_is_stopped_is_cancelled() {
-        // They take longer to sort than the time between two checks.
-        let numbers = (0..4_000_000_i64).map(|n| n.wrapping_mul(0x5851_F42D_4C95_7F2D));
-        let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(numbers));
-        let batch = RecordBatch::try_from_iter([("n", numbers)]).unwrap();
-        let schema = batch.schema();
-        let folder = tempfile::tempdir().unwrap();
-        let sorting = Sorting {
-            memory_bytes: 1 << 30,
-            spill_folder: folder.path().to_owned(),
-            cancel: Cancel::default(),
-        };
-        let rows = Box::new(RecordBatchIterator::new([Ok(batch)], schema));
-        let by = [OrderBy::named("n".to_owned(), false, false)];
-        let unsorted = sorting.read(rows, &by, "numbers", &mut |_| true).unwrap();
-        let mut asked = 0;
-        let sorted = unsorted.sorted(&mut |_| {
-            asked += 1;
-            // By then the sort has ended well.
-            std::thread::sleep(Duration::from_secs(5));
+        let (done, finished) = sync_channel(1);
+        let cancel = Cancel::default();
+        let ended = awaited(&finished, &cancel, || {
+            // It ends well before it hears of the cancel.
+            done.send(Ok(7)).unwrap();
             false
         });
-        assert_eq!(asked, 1);
-        let error = sorted.map(drop).unwrap_err();
-        assert!(matches!(error, Error::Sort(dray_sort::Error::Cancelled)), "{error}");
+        assert!(matches!(ended, Err(dray_sort::Error::Cancelled)), "{ended:?}");
+    }
+
+    #[test]
+    fn a_sort_that_may_go_on_ends_as_it_ends() {
+        let (done, finished) = sync_channel(1);
+        let ended = awaited(&finished, &Cancel::default(), || done.send(Ok(7)).is_ok());
+        assert_eq!(ended.unwrap(), 7);
     }
 }
