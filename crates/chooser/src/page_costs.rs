@@ -1,9 +1,9 @@
 //! What it costs to send rows as pages, measured on the pages that were built.
 
-/// Checking a page at the reader, in nanoseconds per byte.
+/// Checking a page at the reader, in nanoseconds per byte (lab/reports/2026-11-pages.md).
 const CHECK_NS: f64 = 0.2;
-/// Before pages were built: building them, in nanoseconds per plain byte, and their bytes per plain
-/// byte. This is what nested objects of some kilobytes take.
+/// Guesses, until pages of the stream were built: building them, in nanoseconds per plain byte, and
+/// their bytes per plain byte.
 const GUESSED_BUILD_NS: f64 = 0.8;
 const GUESSED_SHARE: f64 = 1.4;
 /// The weight of the newest pages in the mean.

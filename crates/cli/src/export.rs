@@ -45,13 +45,13 @@ pub(crate) struct Arguments {
 /// Runs the query and writes the file.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (format, options) = arguments.output.format()?;
+    if arguments.layout.is_some() && format != Format::Pages {
+        return Err(Failure::Usage("--layout is for page files: -o NAME.pages".to_owned()));
+    }
     let interrupt = Interrupt::listen()?;
     let meter = Meter::new(Visibility::unless(arguments.statement.quiet));
     // Before the query, since most failures are here.
     let file = UnfinishedFile::create(&arguments.output.path, &interrupt)?;
-    if arguments.layout.is_some() && format != Format::Pages {
-        return Err(Failure::Usage("--layout is for page files: -o NAME.pages".to_owned()));
-    }
     let layout = arguments.layout.unwrap_or(RowLayout::Either);
     let written = match format {
         Format::Pages => {

@@ -80,9 +80,12 @@ pub(super) fn pages(
         (RowLayout::Chunks, ..) => Ok(None),
         (RowLayout::Pages, ..) => match layout() {
             Ok(layout) => Ok(Some(Pages::Always(layout))),
-            Err(cause) => {
-                Err(engine::error(ErrorKind::Query, "0A000", cause.to_string(), "ask for chunks"))
-            }
+            Err(cause) => Err(engine::error(
+                ErrorKind::Query,
+                "0A000",
+                cause.to_string(),
+                "ask for layout auto",
+            )),
         },
         (RowLayout::Either, _, Some(chooser)) => {
             Ok(layout().ok().map(|layout| Pages::Cheaper(layout, chooser.clone())))
