@@ -249,8 +249,8 @@ impl<T: Archived> Implementation<T> for Rkyv {
         for position in page.positions {
             let length = bytes_at(&bytes, position)?.len();
             let at = position as usize + 8;
-            // SAFETY: as in `view`: `open` has checked these bytes, or its caller trusts them. Nobody
-            // else has them.
+            // SAFETY: as in `view`: `open` has checked these bytes, or its caller trusts them. No
+            // other reference to them is alive.
             let view =
                 unsafe { rkyv::access_unchecked_mut::<T::Archived>(&mut bytes[at..at + length]) };
             T::change_view(view);
