@@ -23,7 +23,6 @@ from lab.common import race
 from lab.common.process import Failure
 from lab.common.program import program_name, python
 from lab.link.link import Link
-from lab.objects.tree import end
 
 LAYOUTS = ("pages", "columns", "auto")
 PORT = 20_200
@@ -48,13 +47,13 @@ def served(given: argparse.Namespace, rate: str | None) -> Iterator[tuple[str, l
     with tempfile.TemporaryDirectory() as folder:
         if rate is None:
             path = Path(folder, "socket")
-            server = subprocess.Popen([*serve, "--unix", str(path)], stdin=subprocess.PIPE)
+            server = subprocess.Popen([*serve, "--unix", str(path)], stderr=subprocess.PIPE)
             while not path.exists():
                 time.sleep(0.01)
             try:
                 yield f"dray+unix://{path}", [], server.pid
             finally:
-                end(server)
+                stop(server)
             return
         token = Path(folder, "token")
         token.touch(0o600)
@@ -63,12 +62,17 @@ def served(given: argparse.Namespace, rate: str | None) -> Iterator[tuple[str, l
         with make(rate=rate) as link:
             listen = f"{link.far_address}:{PORT}"
             serve += ["--listen", f"tcp://{listen}", "--token-file", str(token)]
-            server = subprocess.Popen([*link.far, *serve], stdin=subprocess.PIPE)
+            server = subprocess.Popen([*link.far, *serve], stderr=subprocess.PIPE)
             link.await_listening(server)
             try:
                 yield f"dray://{TOKEN}@{listen}?plain_token=true", link.near, server.pid
             finally:
-                end(server)
+                stop(server)
+
+
+def stop(server: subprocess.Popen) -> None:
+    server.kill()
+    server.communicate()
 
 
 def cpu_s(pid: int) -> float:
@@ -88,7 +92,7 @@ def main() -> int:
             for number in range(given.rounds + 1):
                 for layout in random.Random(number).sample(LAYOUTS, len(LAYOUTS)):
                     before = cpu_s(server)
-                    command = [*near, *python(__name__, uri, sql, layout)]
+                    command = [*near, *python(__spec__.name, uri, sql, layout)]
                     answer = subprocess.run(command, capture_output=True, text=True, check=False)
                     if answer.returncode:
                         raise Failure(answer.stderr)
