@@ -40,8 +40,8 @@ pub use asynchronous::{AsyncConnection, AsyncResults};
 pub use connection::Connection;
 pub use copy_decoder::CopyDecoder;
 pub use dray_format::arrow::StringLayout;
+pub use dray_format::calendar;
 pub use dray_format::{ColumnProfile, Limits, Profile};
-pub use dray_pgtypes::calendar;
 pub use dray_pgtypes::{NonFinite, NumericAs, Options as TypeOptions};
 pub use dray_postgres::{Description, Options as RowOptions, enclosable, is_query, other_library};
 pub use dray_wire::{

@@ -21,7 +21,7 @@
 //! sink                       the bytes of a chunk or state frame
 //! compress bitpack  expand   decimals, huffman, symbols, utf8
 //! column   types    header   word
-//! layout   output   cursor   vector, chain, clock, error
+//! layout   output   cursor   vector, chain, clock, error, calendar, magnitude
 //! ```
 //!
 //! ```
@@ -51,6 +51,7 @@
 pub mod arrow;
 mod bitpack;
 mod build;
+pub mod calendar;
 mod chain;
 mod clock;
 mod column;
@@ -63,6 +64,7 @@ mod expand;
 mod header;
 mod huffman;
 mod layout;
+mod magnitude;
 mod output;
 mod read;
 mod sink;
@@ -82,6 +84,7 @@ pub use cursor::{Cursor, put_bytes};
 pub use error::{Error, ErrorKind, Result};
 pub use header::{Checksum, ChunkKind, HEADER_BYTES, Header, Limits, StateHeader, crc32c};
 pub use layout::{COUNT_MAX, WEIGHTLESS_MAX};
+pub use magnitude::Magnitude;
 pub use output::{BufferSlice, BufferSource};
 pub use read::{ColumnProfile, Profile, Tables, decode, read, read_with};
 pub use sink::DictionaryBudget;

@@ -16,7 +16,6 @@
 mod array_text;
 mod binary;
 mod builtin;
-pub mod calendar;
 mod column;
 mod error;
 pub mod numeric;

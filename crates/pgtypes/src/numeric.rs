@@ -4,6 +4,8 @@ mod send;
 
 use std::io::Write;
 
+use dray_format::Magnitude;
+
 pub use self::send::{Declared, send_scaled, send_text};
 
 /// Decimal digits of one digit in base 10,000.
@@ -197,28 +199,10 @@ impl<'a> Numeric<'a> {
         if !self.is_finite() {
             return None;
         }
-        let step = |sum: [u64; 4], factor, digit| mul_add(sum, factor, digit);
-        let mut limbs = self.magnitude(scale, [0; 4], step)?;
-        let bound =
-            (0..precision.min(76)).try_fold([1, 0, 0, 0], |power, _| mul_add(power, 10, 0))?;
-        if limbs.iter().rev().ge(bound.iter().rev()) {
-            return None;
-        }
-        if self.sign == Sign::Negative {
-            let mut carry = true;
-            for limb in &mut limbs {
-                let (sum, overflow) = (!*limb).overflowing_add(u64::from(carry));
-                (*limb, carry) = (sum, overflow);
-            }
-        }
-        let mut bytes = [0; 32];
-        bytes
-            .as_chunks_mut()
-            .0
-            .iter_mut()
-            .zip(limbs)
-            .for_each(|(chunk, limb)| *chunk = limb.to_le_bytes());
-        Some(bytes)
+        let magnitude = self.magnitude(scale, Magnitude::default(), Magnitude::times_plus)?;
+        magnitude
+            .has_at_most(precision.min(76))
+            .then(|| magnitude.to_bytes(self.sign == Sign::Negative))
     }
 
     /// The nearest 64-bit float, as PostgreSQL's own cast gives it.
@@ -266,17 +250,6 @@ impl<'a> Numeric<'a> {
             out.truncate(end);
         }
     }
-}
-
-fn mul_add(mut limbs: [u64; 4], factor: u64, add: u64) -> Option<[u64; 4]> {
-    let mut carry = u128::from(add);
-    for limb in &mut limbs {
-        let product = u128::from(*limb) * u128::from(factor) + carry;
-        // The lower half stays, the upper one goes on.
-        *limb = product as u64;
-        carry = product >> 64;
-    }
-    (carry == 0).then_some(limbs)
 }
 
 #[cfg(test)]

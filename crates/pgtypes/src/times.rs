@@ -1,7 +1,7 @@
 //! Dates and times as PostgreSQL reads them, also before our era and after the year 9999 (its
 //! manual, section "Date/Time Types").
 
-use crate::calendar;
+use dray_format::calendar;
 
 const DAY_SECONDS: i64 = 86_400;
 
