@@ -3,10 +3,12 @@
 //! A builder takes the values of its column in order: a null, a boolean, a value of fixed width, a
 //! string. Those of a list go to its [`item`](ColumnBuilder::item) before
 //! [`close_list`](ColumnBuilder::close_list) (a map is a list of pairs), those of a struct to its
-//! [`fields`](ColumnBuilder::fields) before [`close_struct`](ColumnBuilder::close_struct). A value
-//! that does not fit the column's type is refused, so that the result of [`BatchBuilder::finish`]
-//! fits its schema. Memory is reserved before it is used; its lack is an error. A row that grows
-//! over [`BatchBuilder::set_bytes_max`] is refused while it grows.
+//! [`fields`](ColumnBuilder::fields) before [`close_struct`](ColumnBuilder::close_struct). A
+//! dictionary takes strings; each batch has the entries that its own values need, in the order in
+//! which they first appear. A value that does not fit the column's type is refused, so that the
+//! result of [`BatchBuilder::finish`] fits its schema. Memory is reserved before it is used; its
+//! lack is an error. A row that grows over [`BatchBuilder::set_bytes_max`] is refused while it
+//! grows.
 //!
 //! ```
 //! use dray_format::{BatchBuilder, Field, Schema, Type};
@@ -25,6 +27,7 @@
 
 mod buffer;
 mod column;
+mod dictionary;
 
 use std::sync::Arc;
 
@@ -73,7 +76,8 @@ impl BatchBuilder {
     /// A builder of rows of this schema.
     ///
     /// # Errors
-    /// When a column is a dictionary or a fixed-size list, which are not built value by value.
+    /// When a column is a fixed-size list, or a dictionary other than of utf8 by int32. These are
+    /// not built value by value.
     pub fn new(schema: impl Into<Arc<Schema>>) -> Result<Self> {
         Self::with_interrupts(schema, None)
     }
@@ -179,6 +183,7 @@ impl BatchBuilder {
 #[allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 mod tests {
     use super::*;
+    use crate::column::{Values, u32s};
     use crate::error::ErrorKind;
     use crate::types::{Field, Type};
 
@@ -242,5 +247,84 @@ mod tests {
         let column = &mut builder.columns()[0];
         column.push_written(5, |out| out.extend_from_slice(b"abc")).unwrap();
         assert!(column.push_written(2, |out| out.extend_from_slice(b"abc")).is_err());
+    }
+
+    fn enums() -> BatchBuilder {
+        let (index, value) = (Box::new(Type::Int32), Box::new(Type::Utf8));
+        batch(Type::Dictionary { index, ordered: false, value })
+    }
+
+    /// The indexes and entries of a built column.
+    fn entries(built: &BuiltBatch) -> (Vec<Option<usize>>, Vec<String>) {
+        let column = &built.batch().columns[0];
+        let Values::Dictionary { width: 4, indexes, entries } = &column.values else { panic!() };
+        let Values::Bytes { offsets, data } = &entries.values else { panic!() };
+        let ends: Vec<_> = u32s(offsets).map(|end| end as usize).collect();
+        assert_eq!(ends.len(), entries.rows + 1);
+        let text = |pair: &[usize]| String::from_utf8(data[pair[0]..pair[1]].to_vec()).unwrap();
+        let is_valid = |i: &usize| column.validity.as_ref().is_none_or(|validity| validity.bit(*i));
+        let index = |(i, index)| is_valid(&i).then_some(index as usize);
+        (u32s(indexes).enumerate().map(index).collect(), ends.windows(2).map(text).collect())
+    }
+
+    #[test]
+    fn a_dictionary_has_the_entries_of_its_batch() {
+        let mut builder = enums();
+        for (values, indexes, distinct) in [
+            (
+                &[Some("b"), None, Some("a"), Some("b"), Some(""), Some("")][..],
+                &[Some(0), None, Some(1), Some(0), Some(2), Some(2)][..],
+                &["b", "a", ""][..],
+            ),
+            (&[None, None], &[None, None], &[]),
+            (&[Some("a")], &[Some(0)], &["a"]),
+            (&[], &[], &[]),
+        ] {
+            for value in values {
+                match value {
+                    Some(text) => builder.columns()[0].push_bytes(text.as_bytes()).unwrap(),
+                    None => builder.columns()[0].push_null().unwrap(),
+                }
+                builder.close_row().unwrap();
+            }
+            let built = builder.finish().unwrap();
+            assert_eq!(
+                entries(&built),
+                (indexes.to_vec(), distinct.iter().map(|text| text.to_string()).collect())
+            );
+            built.batch().check_strings(built.schema()).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_dictionary_grows_within_the_limit_and_is_empty_after_it() {
+        let mut builder = enums();
+        builder.set_bytes_max(1 << 20, 0);
+        let texts = || (0..10_000).map(|i| format!("value {i}"));
+        for _ in 0..20 {
+            for text in texts().chain(texts()) {
+                builder.columns()[0].push_bytes(text.as_bytes()).unwrap();
+                builder.close_row().unwrap();
+            }
+            let (indexes, distinct) = entries(&builder.finish().unwrap());
+            assert!(distinct.into_iter().eq(texts()));
+            assert!(indexes.into_iter().flatten().eq((0..10_000).chain(0..10_000)));
+        }
+        let mut more = (0..).map(|i| builder.columns()[0].push_bytes(format!("{i}").as_bytes()));
+        let error = more.find_map(std::result::Result::err).unwrap();
+        assert_eq!(error.kind(), ErrorKind::Limit);
+        assert!(builder.bytes() < 2 << 20);
+    }
+
+    #[test]
+    fn other_dictionaries_are_not_built() {
+        for (index, value) in [(Type::Int8, Type::Utf8), (Type::Int32, Type::Binary)] {
+            let (index, value) = (Box::new(index), Box::new(value));
+            let data_type = Type::Dictionary { index, ordered: false, value };
+            let field = Field { name: "x".to_owned(), data_type, nullable: true, metadata: vec![] };
+            assert!(BatchBuilder::new(Schema { fields: vec![field] }).is_err());
+        }
+        assert!(enums().columns()[0].push_fixed([0; 4]).is_err());
+        assert!(enums().columns()[0].push_written(1, |out| out.push(b'x')).is_err());
     }
 }

@@ -19,7 +19,7 @@
 //! write    read     build    columns to chunks, chunks to columns, rows to columns
 //! encode                     chooses encodings, and remembers earlier chunks
 //! sink                       the bytes of a chunk or state frame
-//! compress bitpack  expand   decimals, huffman, symbols, utf8
+//! compress bitpack  expand   decimals, huffman, symbols, numbers, utf8
 //! column   types    header   word
 //! layout   output   cursor   vector, chain, clock, error, calendar, magnitude
 //! ```
@@ -65,6 +65,7 @@ mod header;
 mod huffman;
 mod layout;
 mod magnitude;
+mod numbers;
 mod output;
 mod read;
 mod sink;

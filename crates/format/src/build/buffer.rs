@@ -39,7 +39,7 @@ impl Budget {
     }
 
     /// Adds `bytes`.
-    fn take(&self, bytes: usize) -> Result<()> {
+    pub(super) fn take(&self, bytes: usize) -> Result<()> {
         let wanted = self.bytes.load(Relaxed).saturating_add(bytes);
         if wanted > self.bytes_max.load(Relaxed) {
             let row_bytes_max = self.row_bytes_max.load(Relaxed);
@@ -52,7 +52,7 @@ impl Budget {
         Ok(())
     }
 
-    fn give_back(&self, bytes: usize) {
+    pub(super) fn give_back(&self, bytes: usize) {
         self.bytes.store(self.bytes.load(Relaxed).saturating_sub(bytes), Relaxed);
     }
 }

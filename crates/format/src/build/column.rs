@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::buffer::{Budget, Buffer, Take};
+use super::dictionary::Dictionary;
 use crate::column::{Bitmap, Column, Values};
 use crate::error::{Error, ErrorKind, Result, refuse};
 use crate::layout::COUNT_MAX;
@@ -26,6 +27,7 @@ enum Slots {
     Bytes { offsets: Buffer, data: Buffer },
     List { offsets: Buffer, item: Box<ColumnBuilder> },
     Struct(Vec<ColumnBuilder>),
+    Dictionary(Dictionary),
 }
 
 impl ColumnBuilder {
@@ -53,6 +55,11 @@ impl ColumnBuilder {
             (Storage::Struct, Type::Struct(fields)) => Slots::Struct(
                 fields.iter().map(|field| Self::new(field, budget)).collect::<Result<_>>()?,
             ),
+            (Storage::Dictionary, Type::Dictionary { index, value, .. })
+                if (&**index, &**value) == (&Type::Int32, &Type::Utf8) =>
+            {
+                Slots::Dictionary(Dictionary::new(budget))
+            }
             (_, other) => refuse!(
                 Unsupported,
                 "column {:?}: {other:?} is not built value by value",
@@ -106,6 +113,7 @@ impl ColumnBuilder {
             Slots::Bytes { offsets, data } => push_offset(offsets, data.len())?,
             Slots::List { offsets, item } => push_offset(offsets, item.rows)?,
             Slots::Struct(fields) => fields.iter_mut().try_for_each(Self::push_zero)?,
+            Slots::Dictionary(dictionary) => dictionary.push_zero()?,
         }
         self.rows += 1;
         Ok(())
@@ -138,20 +146,27 @@ impl ColumnBuilder {
         self.count()
     }
 
-    /// Appends a string or binary value.
+    /// Appends a string or binary value. A dictionary keeps equal strings once.
     ///
     /// # Errors
     /// When the column is of another type, its strings are over 2 GiB, or memory is short.
     #[inline]
     pub fn push_bytes(&mut self, value: &[u8]) -> Result<()> {
-        let Slots::Bytes { offsets, data } = &mut self.slots else { return Err(unfit("a string")) };
+        let Slots::Bytes { offsets, data } = &mut self.slots else { return self.push_entry(value) };
         push_offset(offsets, data.len())?;
         data.reserve(value.len())?;
         data.bytes.extend_from_slice(value);
         self.count()
     }
 
-    /// Lets `write` append the bytes of a string or binary value, at most `bytes_max`.
+    fn push_entry(&mut self, value: &[u8]) -> Result<()> {
+        let Slots::Dictionary(entries) = &mut self.slots else { return Err(unfit("a string")) };
+        entries.push(value)?;
+        self.count()
+    }
+
+    /// Lets `write` append the bytes of a string or binary value, at most `bytes_max`. Not for
+    /// dictionaries.
     ///
     /// # Errors
     /// Those of [`Self::push_bytes`], and when more bytes were written.
@@ -234,6 +249,7 @@ impl ColumnBuilder {
                 Slots::Bytes { offsets, data } => offsets.len() + data.len(),
                 Slots::List { offsets, item } => offsets.len() + item.bytes(),
                 Slots::Struct(fields) => fields.iter().map(Self::bytes).sum(),
+                Slots::Dictionary(dictionary) => dictionary.bytes(),
             }
     }
 
@@ -288,6 +304,7 @@ impl ColumnBuilder {
             Slots::Struct(fields) => Values::Struct(
                 fields.iter_mut().map(|field| field.finish(rows, take)).collect::<Result<_>>()?,
             ),
+            Slots::Dictionary(dictionary) => dictionary.finish(take)?,
         };
         self.rows = 0;
         Ok(Column { rows, validity, values })

@@ -1,7 +1,8 @@
 //! Distinct short strings. Each is a few words, which are loaded, hashed and compared without a
 //! branch on its length.
 
-use super::dictionary::{Distinct, Index, PROBES_MAX, Searched, hopeless};
+use super::dictionary::{Distinct, Index, Searched, hopeless};
+use crate::numbers::PROBES_MAX;
 
 /// The most bytes of a short string: four words minus one byte for the length.
 pub(super) const SHORT_BYTES_MAX: usize = 4 * 8 - 1;

@@ -8,12 +8,13 @@
 
 use bytes::Bytes;
 
-use super::dictionary::{Index, Known, Numbers, hash_bytes, indexes_below};
+use super::dictionary::{Index, Known, indexes_below};
 use super::fixed_values::FixedValues;
 use super::values::EncodedValues;
 use crate::bitpack::{bits_for, packed_bytes};
 use crate::error::Result;
 use crate::layout::{TABLE_BYTES_MAX, TABLE_ENTRIES_MAX};
+use crate::numbers::{Numbers, hash_bytes};
 use crate::sink::{Sinks, StateSink, TableClaim};
 
 /// The encoder's copy of one column's table at the reader.
