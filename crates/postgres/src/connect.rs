@@ -3,7 +3,6 @@
 
 mod attempt;
 mod cancel;
-mod certificate;
 mod conninfo;
 mod files;
 mod keywords;
@@ -11,7 +10,6 @@ mod login;
 mod login_messages;
 mod params;
 mod shareable;
-mod socket;
 mod tls;
 
 use std::collections::BTreeMap;
@@ -19,16 +17,14 @@ use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::time::{Duration, Instant};
 
+use dray_net::{Address, Socket, Wait, resolve};
+
 use self::attempt::{Attempt, Next, no_connection};
 pub use self::cancel::Canceller;
-pub use self::conninfo::percent_decode;
-pub use self::params::{ConnectParams, parse_seconds};
+pub use self::params::ConnectParams;
 use self::params::{Host, NO_TIMEOUT, Place, Target, socket_path};
 pub use self::shareable::{Shareable, shareable};
-use self::socket::Address;
-pub use self::socket::Socket;
 use crate::error::{Error, ErrorKind, Result};
-use crate::net::{Wait, resolve};
 
 /// A session that waits for its first statement.
 #[derive(Debug)]

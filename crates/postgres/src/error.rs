@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::net::is_read_timeout;
+use dray_net::is_read_timeout;
 
 /// What kind of thing went wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,6 +140,10 @@ impl std::error::Error for Error {
 pub(crate) const OUT_OF_RANGE: &str = "22003";
 /// SQLSTATE `program_limit_exceeded`.
 pub(crate) const LIMIT_EXCEEDED: &str = "54000";
+
+/// Called about every [`TICK`](dray_net::TICK) while a socket is read or written; an error ends the
+/// wait.
+pub type CancelCheck<'a> = dray_net::CancelCheck<'a, Error>;
 
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -45,8 +45,7 @@ use self::rows::Rows;
 pub(crate) use self::rows::push_row;
 pub use self::tag::miscount;
 use crate::catalog::Catalog;
-use crate::error::{Error, ErrorKind, LIMIT_EXCEEDED, Result};
-use crate::net::CancelCheck;
+use crate::error::{CancelCheck, Error, ErrorKind, LIMIT_EXCEEDED, Result};
 use crate::scan::{NotSplittable, TableScan, attribute_names, preserves_session};
 use crate::sql;
 

@@ -13,7 +13,7 @@ use std::time::Instant;
 use arrow::array::RecordBatch;
 use dray_format::arrow::{batch_from_arrow, schema_from_arrow};
 use dray_format::{Checksum, ChunkKind, Compression, write};
-use dray_postgres::{Wait, is_timeout, parse_seconds, write_all};
+use dray_net::{Wait, is_timeout, parse_seconds, write_all};
 use dray_wire::partition::PartDescriptor;
 use dray_wire::{ClientSession, PASS_PREFIX, PartRequest, Query, RowLayout, Secret, ServerEvent};
 

@@ -3,6 +3,7 @@
 use std::io;
 
 use bytes::BytesMut;
+use dray_net::{Address, Socket, Wait};
 use postgres_protocol::message::frontend;
 
 use super::LoggedIn;
@@ -10,10 +11,8 @@ use super::cancel::Canceller;
 use super::login::log_in;
 use super::login_messages::{LoginMessages, LoginState};
 use super::params::{ConnectParams, Host, Place, SslMode, Target};
-use super::socket::{Address, Socket};
 use super::tls::Tls;
 use crate::error::{Error, ErrorKind, Result};
-use crate::net::Wait;
 
 /// SQLSTATE `cannot_connect_now`: the server starts, stops or recovers, so another host may do
 /// better.
@@ -160,7 +159,7 @@ impl<'a> Attempt<'a> {
             return Err(Error::new(ErrorKind::Usage, "no TLS over Unix sockets").into());
         };
         let encrypted = Tls::prepare(&self.params.tls, name, address.ip())
-            .and_then(|tls| Ok((socket.encrypt(&tls, wait)?, tls)));
+            .and_then(|tls| Ok((tls.encrypt(socket, wait)?, tls)));
         let (socket, tls) = encrypted.map_err(|error| {
             let next = if wait.is_over() { Next::Address } else { Next::Nothing };
             Failure { errors: vec![self.explain(error)], next, other_encryption: true }

@@ -3,12 +3,11 @@
 use std::io::Read;
 
 use bytes::BytesMut;
+use dray_net::{Address, Socket, TcpParams, Wait, check_process, is_timeout};
 use postgres_protocol::message::frontend;
 
-use super::socket::{Address, Socket};
 use super::tls::Tls;
 use crate::error::{Error, ErrorKind, Result};
-use crate::net::{TcpParams, Wait, check_process, is_timeout};
 
 /// Asks a server to cancel what a session is doing, over another connection.
 #[derive(Clone)]
@@ -47,7 +46,7 @@ impl Canceller {
         let socket = Socket::open(&self.address, &self.tcp, None, wait)
             .map_err(|cause| failed().with_cause(cause))?;
         let mut socket = match &self.tls {
-            Some(tls) => socket.encrypt(tls, wait).map_err(|cause| failed().with_cause(cause))?,
+            Some(tls) => tls.encrypt(socket, wait).map_err(|cause| failed().with_cause(cause))?,
             None => socket,
         };
         if self.tls.is_some() && !socket.is_tls() {

@@ -1,5 +1,7 @@
 //! The two forms of libpq's connection strings, split into keywords and values.
 
+use dray_net::percent_decode;
+
 use crate::error::{Error, ErrorKind, Result};
 
 /// The keywords and values of `key=value` pairs or of a `postgresql://` uri, in order; later ones
@@ -132,25 +134,6 @@ fn decode(text: &str, what: &str) -> Result<String> {
         usage(format!("bad percent-encoding in the uri's {what}"))
             .with_hint("write % itself as %25; %00 is not allowed")
     })
-}
-
-/// Undoes percent-encoding (RFC 3986 section 2.1). None if a `%` has no two hexadecimal digits, or
-/// if the result is not UTF-8.
-pub fn percent_decode(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, tail @ ..] = rest {
-        rest = tail;
-        if *first != b'%' {
-            bytes.push(*first);
-            continue;
-        }
-        let ([high, low], tail) = rest.split_first_chunk()?;
-        let digit = |digit: u8| char::from(digit).to_digit(16);
-        bytes.push((digit(*high)? * 16 + digit(*low)?) as u8);
-        rest = tail;
-    }
-    String::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
+use dray_net::{Socket, Wait};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::Config;
 use tokio_postgres::config::{SslMode, SslNegotiation};
@@ -18,9 +19,8 @@ use tokio_postgres::tls::{ChannelBinding, TlsConnect, TlsStream};
 
 use super::login_messages::{LoginMessages, LoginState};
 use super::params::ConnectParams;
-use super::socket::Socket;
+use super::tls::channel_binding;
 use crate::error::{Error, ErrorKind, Result};
-use crate::net::Wait;
 
 /// A failed login.
 pub(crate) struct Refusal {
@@ -49,7 +49,7 @@ pub(crate) fn log_in(
     // the stream for its channel binding.
     config.ssl_mode(if socket.is_tls() { SslMode::Require } else { SslMode::Disable });
     config.ssl_negotiation(SslNegotiation::Direct);
-    let started = StartedTls(socket.channel_binding());
+    let started = StartedTls(channel_binding(&socket));
     let deadline = wait.deadline();
     let messages = LoginMessages::new(
         socket,

@@ -12,11 +12,10 @@
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 
+use dray_net::{Socket, Wait, is_timeout, is_tls_error};
+
 use super::params::RequiredAuth;
-use super::socket::Socket;
-use super::tls;
 use crate::error::{Error, ErrorKind, Result};
-use crate::net::{Wait, is_timeout};
 
 /// A tag and a length.
 const HEADER_BYTES: usize = 5;
@@ -220,7 +219,7 @@ impl Write for LoginMessages<'_> {
 /// An error of the socket, for the user.
 fn broken(cause: io::Error) -> Error {
     // With TLS 1.3 the server refuses a client's certificate after the handshake.
-    let (kind, what) = match tls::is_tls_error(&cause) {
+    let (kind, what) = match is_tls_error(&cause) {
         true => (ErrorKind::Authentication, "TLS failed"),
         false => (ErrorKind::Connection, "the connection broke during login"),
     };

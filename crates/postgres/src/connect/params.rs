@@ -10,14 +10,14 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use dray_net::{TcpParams, parse_seconds};
 use tokio_postgres::config::ChannelBinding;
 
 pub(super) use self::auth::RequiredAuth;
-pub(super) use self::tls::{Roots, SslMode, TlsParams, Verification};
+pub(super) use self::tls::{SslMode, TlsParams};
 use super::files::PasswordFile;
 use super::keywords::{Keywords, invalid};
 use crate::error::{Error, ErrorKind, Result};
-use crate::net::TcpParams;
 
 /// The environment by name. Tests pass another one than their own.
 type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -326,11 +326,4 @@ fn parse_read_timeout(keywords: &Keywords<'_>) -> Result<Option<Duration>> {
         Some(timeout) => Ok(Some(timeout)),
         None => Err(invalid("read_timeout", &value, "seconds above 0")),
     }
-}
-
-/// Parses seconds above 0.
-pub fn parse_seconds(text: &str) -> Option<Duration> {
-    let seconds =
-        text.trim().parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    seconds.filter(|seconds| !seconds.is_zero())
 }

@@ -10,8 +10,7 @@ use super::messages::server_error;
 use super::parameter::bind;
 use super::tag::miscount;
 use super::{BOUND, CLOSED, PARSED, STEP_MISSING, Session, invalid};
-use crate::error::Result;
-use crate::net::CancelCheck;
+use crate::error::{CancelCheck, Result};
 
 /// The name under which these are prepared. The user's statement has no name, and must not be
 /// replaced.

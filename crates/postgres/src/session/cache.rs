@@ -11,8 +11,7 @@ use super::parameter::Parameter;
 use super::prepare::{Columns, Described};
 use super::rows::BindReport;
 use super::{BOUND, Session, State, invalid};
-use crate::error::{Error, ErrorKind, Result};
-use crate::net::CancelCheck;
+use crate::error::{CancelCheck, Error, ErrorKind, Result};
 use crate::scan::{controls_transaction, preserves_session};
 
 /// The most statements that are cached.

@@ -10,8 +10,7 @@ use super::messages::server_error;
 use super::parameter::{Parameter, run};
 use super::tag::miscount;
 use super::{STEP_MISSING, Session, State, invalid};
-use crate::error::{Error, ErrorKind, Result};
-use crate::net::CancelCheck;
+use crate::error::{CancelCheck, Error, ErrorKind, Result};
 use crate::sql;
 use crate::version::{OWN_LIBRARY, other_library};
 

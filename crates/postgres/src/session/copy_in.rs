@@ -6,6 +6,7 @@
 
 use std::io::{Read, Write};
 
+use dray_net::Readable;
 use dray_pgtypes::PgType;
 use fallible_iterator::FallibleIterator;
 use postgres_protocol::message::backend::{ErrorResponseBody, Message};
@@ -15,8 +16,7 @@ use super::messages::server_error;
 use super::prepare::{MONEY_SCALE, holds_money};
 use super::{Session, State, invalid};
 use crate::catalog;
-use crate::error::{Error, ErrorKind, Result};
-use crate::net::{CancelCheck, Readable};
+use crate::error::{CancelCheck, Error, ErrorKind, Result};
 
 /// The largest message of data. A server collects a whole message before it looks at it.
 const DATA_BYTES_MAX: usize = 1 << 20;

@@ -8,13 +8,13 @@ use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
+use dray_net::{Readable, TICK, is_timeout, write_all};
 use fallible_iterator::FallibleIterator;
 use postgres_protocol::message::backend::{ErrorFields, Message};
 use postgres_protocol::message::frontend;
 
 use super::settings::Settings;
-use crate::error::{Error, ErrorKind, Result};
-use crate::net::{CancelCheck, Readable, TICK, is_timeout, write_all};
+use crate::error::{CancelCheck, Error, ErrorKind, Result};
 
 /// The most bytes that are read from the socket at once.
 const READ_BYTES: usize = 256 << 10;

@@ -17,8 +17,7 @@ use super::parameter::{Parameter, bind};
 use super::rows::{BindReport, Rows};
 use super::{Options, STEP_MISSING, Session, State, invalid};
 use crate::catalog;
-use crate::error::{Error, ErrorKind, Result};
-use crate::net::CancelCheck;
+use crate::error::{CancelCheck, Error, ErrorKind, Result};
 
 /// Asks for the digits of `money` after the point.
 pub(super) const MONEY_SCALE: &str =

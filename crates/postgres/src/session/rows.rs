@@ -12,8 +12,7 @@ use super::messages::{MessageStream, server_error};
 use super::prepare::Columns;
 use super::tag::miscount;
 use super::{BOUND, Options, STEP_MISSING, Session, State, invalid, value_error};
-use crate::error::{Error, ErrorKind, LIMIT_EXCEEDED, OUT_OF_RANGE, Result};
-use crate::net::CancelCheck;
+use crate::error::{CancelCheck, Error, ErrorKind, LIMIT_EXCEEDED, OUT_OF_RANGE, Result};
 
 /// Copies the bytes of a column to where they stay; None if there is no memory.
 pub type CopyBytes<'a> = &'a mut dyn FnMut(&[u8]) -> Option<Bytes>;

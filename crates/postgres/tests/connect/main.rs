@@ -15,7 +15,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use dray_postgres::{ConnectParams, Error, ErrorKind, LoggedIn, Wait, connect, is_timeout};
+use dray_net::{Wait, is_timeout};
+use dray_postgres::{ConnectParams, Error, ErrorKind, LoggedIn, connect};
 use server::{Server, free_port};
 
 const TIMEOUT: Duration = Duration::from_secs(10);

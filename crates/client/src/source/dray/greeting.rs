@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use dray_postgres::Wait;
+use dray_net::Wait;
 use dray_wire::{ClientSession, Instance, Secret, ServerEvent, Welcome};
 
 use super::transport::Transport;

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dray_postgres::{
+use dray_net::{
     TICK, TcpParams, TimedStream, Wait, connect_tcp, connect_unix, is_timeout, resolve,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

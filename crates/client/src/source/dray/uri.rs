@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use dray_postgres::percent_decode;
+use dray_net::percent_decode;
 use dray_wire::Secret;
 
 use crate::error::{Error, Result};

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use dray_postgres::{CancelCheck as SocketCheck, Canceller, ConnectParams, Session, Socket, Wait};
+use dray_net::Wait;
+use dray_postgres::{CancelCheck as SocketCheck, Canceller, ConnectParams, Session, Socket};
 
 use super::super::StopDeadline;
 use crate::error::{Error, ErrorKind, Result};

@@ -1,6 +1,8 @@
 use std::fs::{Permissions, create_dir, set_permissions, write};
 use std::os::unix::fs::PermissionsExt;
 
+use dray_net::{Roots, Verification};
+
 use super::super::tls::Tls;
 use super::*;
 
@@ -84,7 +86,9 @@ fn values() {
     assert_eq!((params.target, params.shuffle), (Target::Standby, true));
     assert_eq!(params.channel_binding, ChannelBinding::Require);
     assert_eq!(params.tcp.user_timeout, Some(Duration::from_millis(9)));
-    assert!(params.tcp.keepalive.is_some() && params.tls.direct && !params.tls.allow_1_2);
+    assert!(
+        params.tcp.keepalive.is_some() && params.tls.direct && !params.tls.certificates.allow_1_2
+    );
     assert_eq!(params.tls.mode, SslMode::VerifyCa);
     let params =
         parse("host=h keepalives=0 connect_timeout=0 fallback_application_name=f", &[]).unwrap();
@@ -93,7 +97,10 @@ fn values() {
     let params = parse("host=h", &[("PGSSLMODE", "require"), ("PGAPPNAME", "env")]).unwrap();
     assert_eq!((params.tls.mode, params.application_name.as_str()), (SslMode::Require, "env"));
     let params = parse("host=h", &[]).unwrap();
-    assert_eq!((params.tls.mode, params.tls.verification), (SslMode::Prefer, Verification::None));
+    assert_eq!(
+        (params.tls.mode, params.tls.certificates.verification),
+        (SslMode::Prefer, Verification::None)
+    );
     assert_eq!(params.application_name, "dray");
 }
 
@@ -112,14 +119,14 @@ fn root_certificates() {
             if weak { Verification::Authority(strict.clone()) } else { Verification::None };
         for mode in ["allow", "prefer", "require"] {
             let params = parse(&format!("{text} sslmode={mode}"), variables).unwrap();
-            assert_eq!(params.tls.verification, expected, "{case}, {mode}");
+            assert_eq!(params.tls.certificates.verification, expected, "{case}, {mode}");
         }
         for (mode, expected) in [
             ("verify-ca", Verification::Authority(strict.clone())),
             ("verify-full", Verification::AuthorityAndName(strict)),
         ] {
             let params = parse(&format!("{text} sslmode={mode}"), variables).unwrap();
-            assert_eq!(params.tls.verification, expected, "{case}, {mode}");
+            assert_eq!(params.tls.certificates.verification, expected, "{case}, {mode}");
         }
     };
     let in_home = [("HOME", home.path().to_str().unwrap())];
@@ -140,7 +147,10 @@ fn root_certificates() {
 
     let params = parse("sslrootcert=system", &[]).unwrap();
     let system = Verification::AuthorityAndName(Roots::System);
-    assert_eq!((params.tls.mode, params.tls.verification), (SslMode::VerifyFull, system));
+    assert_eq!(
+        (params.tls.mode, params.tls.certificates.verification),
+        (SslMode::VerifyFull, system)
+    );
     for mode in ["disable", "allow", "prefer", "require", "verify-ca"] {
         parse(&format!("sslrootcert=system sslmode={mode}"), &in_home).unwrap_err();
     }

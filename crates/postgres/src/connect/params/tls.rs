@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
+use dray_net::{Roots, Verification};
+
 use super::super::keywords::{Keywords, invalid};
+use super::super::tls::ALPN;
 use crate::error::Result;
 
 /// Whether and how to use TLS.
@@ -10,13 +13,8 @@ use crate::error::Result;
 pub(crate) struct TlsParams {
     pub(crate) mode: SslMode,
     pub(crate) direct: bool,
-    pub(crate) verification: Verification,
-    pub(crate) crl: Option<PathBuf>,
-    /// The client's certificate and its key.
-    pub(crate) certificate: Option<(PathBuf, PathBuf)>,
-    pub(crate) sni: bool,
-    pub(crate) allow_1_2: bool,
-    pub(crate) allow_1_3: bool,
+    /// What the server must show.
+    pub(crate) certificates: dray_net::TlsParams,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,26 +35,6 @@ const SSL_MODES: [(&str, SslMode); 6] = [
     ("verify-ca", SslMode::VerifyCa),
     ("verify-full", SslMode::VerifyFull),
 ];
-
-/// What a server's certificate must show.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Verification {
-    /// Nothing: the connection is encrypted, whoever answers.
-    None,
-    /// The signature of an authority.
-    Authority(Roots),
-    /// The signature of an authority, and the host's name.
-    AuthorityAndName(Roots),
-}
-
-/// The authorities that are trusted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Roots {
-    System,
-    File(PathBuf),
-    /// Those of a file in the home directory, if there were one.
-    NoHome,
-}
 
 impl TlsParams {
     pub(super) fn parse(keywords: &Keywords<'_>) -> Result<Self> {
@@ -109,12 +87,15 @@ impl TlsParams {
         Ok(Self {
             mode,
             direct,
-            verification,
-            crl: crl.filter(|file| file.exists()),
-            certificate: certificate.zip(path("sslkey", "postgresql.key")),
-            sni: keywords.number("sslsni")? != Some(0),
-            allow_1_2: lowest <= 2,
-            allow_1_3: highest >= 3,
+            certificates: dray_net::TlsParams {
+                verification,
+                crl: crl.filter(|file| file.exists()),
+                certificate: certificate.zip(path("sslkey", "postgresql.key")),
+                sni: keywords.number("sslsni")? != Some(0),
+                allow_1_2: lowest <= 2,
+                allow_1_3: highest >= 3,
+                alpn: Some(ALPN),
+            },
         })
     }
 }

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::TICK;
-use crate::error::Error;
 
 /// A blocking socket whose reads and writes fail with `WouldBlock` when nothing moves for [`TICK`].
 /// Reads also do so now and then while bytes arrive. Both can be retried.
@@ -121,7 +120,7 @@ impl std::fmt::Display for ReadTimeout {
 impl std::error::Error for ReadTimeout {}
 
 /// Whether a read or write failed because the peer was silent for `read_timeout`.
-pub(crate) fn is_read_timeout(error: &(dyn std::error::Error + 'static)) -> bool {
+pub fn is_read_timeout(error: &(dyn std::error::Error + 'static)) -> bool {
     let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
     inner.is_some_and(|inner| inner.is::<ReadTimeout>())
 }
@@ -133,7 +132,7 @@ pub fn is_timeout(error: &io::Error) -> bool {
 }
 
 /// Called about every [`TICK`] while a socket is read or written; an error ends the wait.
-pub type CancelCheck<'a, E = Error> = &'a mut dyn FnMut() -> Result<(), E>;
+pub type CancelCheck<'a, E> = &'a mut dyn FnMut() -> Result<(), E>;
 
 /// Writes all of `bytes` and flushes, and calls `check` about every [`TICK`].
 ///

@@ -1,4 +1,4 @@
-//! Sockets to a PostgreSQL server: plain TCP, TLS, Unix.
+//! Sockets to a server: plain TCP, TLS, Unix.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -6,16 +6,17 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::tls::{self, Tls, TlsStream};
-use crate::error::{Error, ErrorKind, Result};
-use crate::net::{
-    Readable, TcpParams, TimedStream, Wait, connect_tcp, connect_unix, is_timeout, write_all,
-};
+use crate::stream::{Readable, TimedStream, is_timeout, write_all};
+use crate::tcp::{TcpParams, connect_tcp, connect_unix};
+use crate::tls::{Tls, TlsError, TlsStream};
+use crate::wait::Wait;
 
 /// An address of a host.
 #[derive(Debug, Clone)]
-pub(crate) enum Address {
+pub enum Address {
+    /// The path of a Unix socket.
     Unix(PathBuf),
+    /// An address and a port.
     Tcp(SocketAddr),
 }
 
@@ -32,8 +33,12 @@ enum Stream {
 }
 
 impl Socket {
-    /// Connects to one address.
-    pub(crate) fn open(
+    /// Connects to one address. Reads and writes fail for good when the server has not moved for
+    /// `read_timeout`.
+    ///
+    /// # Errors
+    /// When nobody answers there in time.
+    pub fn open(
         address: &Address,
         params: &TcpParams,
         read_timeout: Option<Duration>,
@@ -49,50 +54,22 @@ impl Socket {
         }))
     }
 
-    /// Starts TLS, after asking the server for it unless it starts directly. The socket stays plain
-    /// if the server has no TLS.
-    pub(crate) fn encrypt(mut self, tls: &Tls, wait: &mut Wait<'_>) -> Result<Self> {
-        if !tls.direct && !self.ask_for_tls(wait)? {
-            return Ok(self);
-        }
-        match self.0 {
-            Stream::Tcp(stream) => {
-                tls.start(stream, wait).map(|stream| Self(Stream::Tls(Box::new(stream))))
-            }
-            other => Ok(Self(other)),
-        }
-    }
-
-    /// Sends SSLRequest and reads its answer, which is one byte instead of a message.
-    fn ask_for_tls(&mut self, wait: &mut Wait<'_>) -> Result<bool> {
-        let mut request = bytes::BytesMut::new();
-        postgres_protocol::message::frontend::ssl_request(&mut request);
-        let failed = |cause: io::Error| {
-            Error::new(ErrorKind::Connection, "the server did not answer whether it has TLS")
-                .with_cause(cause)
-        };
-        self.send(&request, wait).map_err(failed)?;
-        let mut answer = [0];
-        self.receive(&mut answer, wait).map_err(failed)?;
-        match &answer {
-            b"S" => Ok(true),
-            b"N" => Ok(false),
-            // The server's message can't be trusted before it has shown who it is (CVE-2024-10977).
-            b"E" => Err(Error::new(
-                ErrorKind::Connection,
-                "the server answered the request for TLS by an error",
-            )),
-            [other] => {
-                let what = format!(
-                    "the server answered the request for TLS by byte {other:#04x}, not by S or N"
-                );
-                Err(Error::new(ErrorKind::Protocol, what).with_hint("is it a PostgreSQL server?"))
-            }
-        }
+    /// Starts TLS. A Unix socket stays as it is.
+    ///
+    /// # Errors
+    /// When the server is not trusted, or does not finish before the wait ends.
+    pub fn encrypt(self, tls: &Tls, wait: &mut Wait<'_>) -> Result<Self, TlsError> {
+        Ok(match self.0 {
+            Stream::Tcp(stream) => Self(Stream::Tls(Box::new(tls.start(stream, wait)?))),
+            other => Self(other),
+        })
     }
 
     /// Fills the buffer while the wait lasts.
-    pub(crate) fn receive(&mut self, buffer: &mut [u8], wait: &mut Wait<'_>) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// When the stream ends or breaks before, or the wait ends.
+    pub fn receive(&mut self, buffer: &mut [u8], wait: &mut Wait<'_>) -> io::Result<()> {
         let mut filled = 0;
         while filled < buffer.len() {
             match self.read(&mut buffer[filled..]) {
@@ -111,7 +88,10 @@ impl Socket {
     }
 
     /// Writes all bytes while the wait lasts.
-    pub(crate) fn send(&mut self, bytes: &[u8], wait: &mut Wait<'_>) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// When the stream breaks or the wait ends.
+    pub fn send(&mut self, bytes: &[u8], wait: &mut Wait<'_>) -> io::Result<()> {
         write_all(self, bytes, |error| error, &mut || wait.check())
     }
 
@@ -120,10 +100,15 @@ impl Socket {
         matches!(self.0, Stream::Tls(_))
     }
 
-    /// The channel that SCRAM may bind the login to.
-    pub(crate) fn channel_binding(&self) -> Option<Vec<u8>> {
+    /// Whether the server is on this host, and nobody else can read along.
+    pub fn is_unix(&self) -> bool {
+        matches!(self.0, Stream::Unix(_))
+    }
+
+    /// The encrypted stream, if it is one.
+    pub fn tls(&self) -> Option<&TlsStream> {
         match &self.0 {
-            Stream::Tls(stream) => tls::channel_binding(stream),
+            Stream::Tls(stream) => Some(stream),
             _ => None,
         }
     }

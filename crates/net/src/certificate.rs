@@ -24,7 +24,7 @@ const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
 /// The channel binding tls-server-end-point (RFC 5929 section 4.1): the certificate's hash by the
 /// algorithm of its signature, or by SHA-256 if that is MD5 or SHA-1. None if the signature has no
 /// known hash (Ed25519).
-pub(crate) fn server_end_point(certificate: &[u8]) -> Option<Vec<u8>> {
+pub fn server_end_point(certificate: &[u8]) -> Option<Vec<u8>> {
     let mut fields = Der(Der(certificate).content(SEQUENCE)?);
     fields.content(SEQUENCE)?;
     let mut signature = Der(fields.content(SEQUENCE)?);
@@ -64,14 +64,14 @@ fn pss_hash(mut parameters: Der<'_>) -> Option<&'static digest::Algorithm> {
 }
 
 /// The certificate's public key and its algorithm: the whole `SubjectPublicKeyInfo`.
-pub(crate) fn public_key(certificate: &[u8]) -> Option<&[u8]> {
+pub fn public_key(certificate: &[u8]) -> Option<&[u8]> {
     let mut fields = after_validity(certificate)?;
     fields.content(SEQUENCE)?;
     fields.whole(SEQUENCE)
 }
 
 /// The subject's common name. Old certificates have it instead of alternative names.
-pub(crate) fn common_name(certificate: &[u8]) -> Option<&str> {
+pub fn common_name(certificate: &[u8]) -> Option<&str> {
     let mut subject = Der(after_validity(certificate)?.content(SEQUENCE)?);
     while let Some(set) = subject.content(SET) {
         let mut attribute = Der(Der(set).content(SEQUENCE)?);
@@ -83,7 +83,7 @@ pub(crate) fn common_name(certificate: &[u8]) -> Option<&str> {
 }
 
 /// Whether a name in a certificate matches a host; `*.` stands for one label.
-pub(crate) fn matches_host(name: &str, host: &str) -> bool {
+pub fn matches_host(name: &str, host: &str) -> bool {
     match name.strip_prefix("*.") {
         Some(parent) => host
             .split_once('.')

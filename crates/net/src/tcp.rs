@@ -47,9 +47,9 @@ impl Default for TcpParams {
 }
 
 impl TcpParams {
-    /// From libpq's keywords. A missing one is as in [`TcpParams::default`], 0 is the system's
-    /// value.
-    pub(crate) fn new(
+    /// From what a connection string says, as libpq names it: idle time, interval and count of the
+    /// probes. A missing one is as in [`TcpParams::default`], 0 is the system's value.
+    pub fn new(
         keepalives: bool,
         [idle, interval, count]: [Option<u32>; 3],
         user_timeout: Option<Duration>,
