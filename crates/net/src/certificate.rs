@@ -4,6 +4,7 @@
 use ring::digest::{self, SHA256, SHA384, SHA512};
 
 const INTEGER: u8 = 0x02;
+const BIT_STRING: u8 = 0x03;
 const OID: u8 = 0x06;
 const SEQUENCE: u8 = 0x30;
 const SET: u8 = 0x31;
@@ -68,6 +69,18 @@ pub fn public_key(certificate: &[u8]) -> Option<&[u8]> {
     let mut fields = after_validity(certificate)?;
     fields.content(SEQUENCE)?;
     fields.whole(SEQUENCE)
+}
+
+/// The modulus and the exponent of an RSA key, from its `SubjectPublicKeyInfo` (RFC 8017 appendix
+/// A.1.1).
+pub fn rsa_public_key(key: &[u8]) -> Option<(&[u8], &[u8])> {
+    let mut fields = Der(Der(key).content(SEQUENCE)?);
+    let algorithm = Der(fields.content(SEQUENCE)?).content(OID)?;
+    // The first byte counts the bits that are not used.
+    let (0, key) = fields.content(BIT_STRING)?.split_first()? else { return None };
+    let mut numbers = Der(Der(key).content(SEQUENCE)?);
+    let is_rsa = algorithm.strip_prefix(RSA) == Some(&[1]);
+    is_rsa.then_some((numbers.content(INTEGER)?, numbers.content(INTEGER)?))
 }
 
 /// The subject's common name. Old certificates have it instead of alternative names.
@@ -192,6 +205,19 @@ mod tests {
         let (der, key) = certificate(&PKCS_ECDSA_P256_SHA256);
         assert_eq!(common_name(&der), Some("db.test"));
         assert_eq!(public_key(&der).unwrap(), rcgen::PublicKeyData::subject_public_key_info(&key));
+    }
+
+    #[test]
+    fn rsa_keys() {
+        // SEQUENCE { SEQUENCE { OID rsaEncryption, NULL }, BIT STRING { SEQUENCE { 7, 3 } } }
+        let key = b"\x30\x1a\x30\x0d\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01\x01\x05\0\
+            \x03\x09\0\x30\x06\x02\x01\x07\x02\x01\x03";
+        assert_eq!(rsa_public_key(key), Some((&[7][..], &[3][..])));
+        for end in 0..key.len() {
+            assert_eq!(rsa_public_key(&key[..end]), None, "{end}");
+        }
+        let (_, key) = certificate(&PKCS_ECDSA_P256_SHA256);
+        assert_eq!(rsa_public_key(&rcgen::PublicKeyData::subject_public_key_info(&key)), None);
     }
 
     #[test]

@@ -24,7 +24,7 @@ mod wait;
 
 use std::time::Duration;
 
-pub use certificate::server_end_point;
+pub use certificate::{rsa_public_key, server_end_point};
 pub use socket::{Address, Socket};
 pub use stream::{
     CancelCheck, Readable, TimedStream, check_process, is_read_timeout, is_timeout, write_all,

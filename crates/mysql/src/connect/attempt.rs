@@ -1,0 +1,77 @@
+//! An attempt at one address: socket, TLS, login.
+
+use std::io;
+
+use dray_net::{Address, Socket, Tls, Wait};
+
+use super::greeting::Greeting;
+use super::login::{encrypt_request, log_in as log_in_over};
+use super::no_connection;
+use super::params::{ConnectParams, Place};
+use super::tls::{SslMode, failed as tls_failed};
+use crate::connection::Connection;
+use crate::error::{Error, ErrorKind, Result};
+use crate::packets::PacketStream;
+use crate::session::Session;
+
+/// Connects, encrypts the connection as the user wants it, and logs in.
+pub(super) fn log_in(
+    params: &ConnectParams,
+    address: &Address,
+    wait: &mut Wait<'_>,
+) -> Result<Session<Connection>> {
+    let place = described(params, address);
+    let socket = Socket::open(address, &params.tcp, params.read_timeout, wait)
+        .map_err(|cause| no_connection(&place, cause))?;
+    log_in_to(params, address, socket, wait)
+        .map_err(|error| error.after(&format!("can't log in to {place}")))
+}
+
+fn log_in_to(
+    params: &ConnectParams,
+    address: &Address,
+    socket: Socket,
+    wait: &mut Wait<'_>,
+) -> Result<Session<Connection>> {
+    let mut packets = PacketStream::new(Connection::new(socket));
+    let greeting = Greeting::read(&mut packets, &mut || wait.check().map_err(too_late))?;
+    if let (Address::Tcp(address), Place::Tcp { host, .. }) = (address, &params.place)
+        && params.ssl_mode != SslMode::Disabled
+    {
+        match greeting.has_tls() {
+            true => {
+                let tls = Tls::prepare(&params.tls, host, address.ip()).map_err(tls_failed)?;
+                packets.send(&encrypt_request(&greeting, params), &mut || {
+                    wait.check().map_err(too_late)
+                })?;
+                packets = packets.replace(|connection| {
+                    Ok(Connection::new(
+                        connection.into_socket().encrypt(&tls, wait).map_err(tls_failed)?,
+                    ))
+                })?;
+            }
+            // Somebody in between may have taken TLS out of the greeting.
+            false if params.ssl_mode >= SslMode::Required => {
+                let what = "the server does not have TLS, which ssl-mode asks for";
+                return Err(Error::new(ErrorKind::Connection, what)
+                    .with_hint("give the server a certificate, or take ssl-mode=PREFERRED"));
+            }
+            false => {}
+        }
+    }
+    log_in_over(packets, params, &greeting, &mut || wait.check().map_err(too_late))
+}
+
+/// The server's address, for messages.
+fn described(params: &ConnectParams, address: &Address) -> String {
+    match (&params.place, address) {
+        (Place::Tcp { host, .. }, Address::Tcp(address)) if *host != address.ip().to_string() => {
+            format!("{} ({})", params.place(), address.ip())
+        }
+        _ => params.place(),
+    }
+}
+
+pub(super) fn too_late(cause: io::Error) -> Error {
+    Error::new(ErrorKind::Connection, "the server did not finish the login").with_cause(cause)
+}

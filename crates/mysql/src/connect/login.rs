@@ -1,0 +1,175 @@
+//! The login: what both sides can do, and who the user is.
+//!
+//! ```text
+//!   server   greeting                    ask another way, or for more          OK, error
+//!   client             TLS?   response ▲                             answer ▲
+//! ```
+
+use std::collections::HashMap;
+use std::io::{Read, Write};
+
+use mysql_common::constants::{CapabilityFlags, MariadbCapabilities};
+use mysql_common::packets::{AuthPlugin, HandshakeResponse, SslRequest};
+use mysql_common::proto::MySerialize;
+
+use super::auth::{Authentication, Secrets};
+use super::greeting::{Greeting, LOGIN_BYTES_MAX, refused};
+use super::params::ConnectParams;
+use crate::answer::{END, OK, server_error};
+use crate::connection::Connection;
+use crate::error::{CancelCheck, Result};
+use crate::fields::{Fields, malformed};
+use crate::packets::{ERROR, PacketStream};
+use crate::server::Server;
+use crate::session::Session;
+
+/// Marks what an authentication method sends, where it could be taken for something else.
+const MORE: u8 = 0x01;
+/// A login has a few packets. A server that sends more plays for time.
+const PACKETS_MAX: usize = 16;
+/// What this client says about the largest packet it takes: the most that a server sends.
+const PACKET_BYTES_MAX: u32 = 1 << 30;
+/// The collation utf8mb4_general_ci, which all servers have.
+const UTF8MB4_GENERAL_CI: u8 = 45;
+
+/// What this client can do. Without `CLIENT_LOCAL_FILES` no server may ask for a file.
+const WANTED: CapabilityFlags = CapabilityFlags::CLIENT_LONG_PASSWORD
+    .union(CapabilityFlags::CLIENT_LONG_FLAG)
+    .union(CapabilityFlags::CLIENT_PROTOCOL_41)
+    .union(CapabilityFlags::CLIENT_TRANSACTIONS)
+    .union(CapabilityFlags::CLIENT_SECURE_CONNECTION)
+    .union(CapabilityFlags::CLIENT_MULTI_RESULTS)
+    .union(CapabilityFlags::CLIENT_PS_MULTI_RESULTS)
+    .union(CapabilityFlags::CLIENT_PLUGIN_AUTH)
+    .union(CapabilityFlags::CLIENT_PLUGIN_AUTH_LENENC_CLIENT_DATA)
+    .union(CapabilityFlags::CLIENT_CONNECT_ATTRS)
+    .union(CapabilityFlags::CLIENT_SESSION_TRACK)
+    .union(CapabilityFlags::CLIENT_DEPRECATE_EOF);
+
+/// What both sides can do.
+fn agreed(
+    greeting: &Greeting,
+    params: &ConnectParams,
+    is_tls: bool,
+) -> (CapabilityFlags, MariadbCapabilities) {
+    let extended = greeting.extended & MariadbCapabilities::MARIADB_CLIENT_EXTENDED_METADATA;
+    let mut wanted = WANTED;
+    // With this flag the extended ones do not count.
+    wanted.set(CapabilityFlags::CLIENT_LONG_PASSWORD, extended.is_empty());
+    wanted.set(CapabilityFlags::CLIENT_COMPRESS, params.compress);
+    wanted.set(CapabilityFlags::CLIENT_CONNECT_WITH_DB, params.database.is_some());
+    wanted.set(CapabilityFlags::CLIENT_SSL, is_tls);
+    (greeting.capabilities & wanted, extended)
+}
+
+/// The packet after which both sides begin TLS. It agrees with the response: MariaDB reads the
+/// flags here only, MySQL there only.
+pub(super) fn encrypt_request(greeting: &Greeting, params: &ConnectParams) -> Vec<u8> {
+    let (capabilities, extended) = agreed(greeting, params, true);
+    let request = SslRequest::new(capabilities, PACKET_BYTES_MAX, UTF8MB4_GENERAL_CI);
+    let mut out = Vec::new();
+    request.with_mariadb_capabilities(extended).serialize(&mut out);
+    out
+}
+
+/// Logs in over a connection that is encrypted already, if it is to be.
+pub(super) fn log_in(
+    mut packets: PacketStream<Connection>,
+    params: &ConnectParams,
+    greeting: &Greeting,
+    check: CancelCheck<'_>,
+) -> Result<Session<Connection>> {
+    let is_tls = packets.stream().socket().is_tls();
+    let (capabilities, extended) = agreed(greeting, params, is_tls);
+    let secrets = Secrets {
+        password: params.password.as_deref().unwrap_or_default().as_bytes(),
+        is_tls,
+        is_unix: packets.stream().socket().is_unix(),
+        cleartext: params.cleartext,
+        server_key: params.server_key.as_deref(),
+        asks_for_key: params.asks_for_key,
+    };
+    // A method that is not known here, or can't begin, may not be the user's: the server asks for
+    // theirs.
+    let begun = Authentication::named(&greeting.plugin)
+        .filter(|authentication| authentication.is_allowed(&secrets))
+        .and_then(|mut authentication| {
+            let first = authentication.begin(&greeting.nonce, &secrets).ok()?;
+            Some((authentication, greeting.plugin.as_slice(), first))
+        });
+    let (mut authentication, plugin, first) =
+        begun.unwrap_or((Authentication::Native, b"mysql_native_password", Vec::new()));
+    let attributes: Option<HashMap<String, String>> =
+        capabilities.contains(CapabilityFlags::CLIENT_CONNECT_ATTRS).then(|| {
+            let attributes = [
+                ("_client_name", "dray"),
+                ("_client_version", env!("CARGO_PKG_VERSION")),
+                ("program_name", "dray"),
+            ];
+            attributes.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+        });
+    let response = HandshakeResponse::new(
+        Some(first),
+        // From this version on it takes utf8mb4.
+        (5, 5, 3),
+        Some(params.user.as_bytes()),
+        params.database.as_deref().map(str::as_bytes),
+        Some(AuthPlugin::from_bytes(plugin)),
+        capabilities,
+        attributes,
+        PACKET_BYTES_MAX,
+    );
+    let mut out = Vec::new();
+    response.with_mariadb_ext_capabilities(extended).serialize(&mut out);
+    packets.send(&out, check)?;
+    authenticate(&mut packets, &mut authentication, &greeting.nonce, &secrets, check)?;
+    if capabilities.contains(CapabilityFlags::CLIENT_COMPRESS) {
+        packets = packets.replace(|connection| Ok(connection.compressed()))?;
+    }
+    let server = Server {
+        version: greeting.version.clone(),
+        connection_id: greeting.connection_id,
+        capabilities,
+        extended,
+    };
+    Ok(Session::over(packets, server))
+}
+
+/// Answers the server until it lets the user in.
+fn authenticate<S: Read + Write>(
+    packets: &mut PacketStream<S>,
+    authentication: &mut Authentication,
+    nonce: &[u8],
+    secrets: &Secrets<'_>,
+    check: CancelCheck<'_>,
+) -> Result<()> {
+    let mut nonce = nonce.to_vec();
+    for _ in 0..PACKETS_MAX {
+        let payload = packets.next(LOGIN_BYTES_MAX, check)?;
+        let answer = match payload {
+            [OK, ..] => return Ok(()),
+            [ERROR, ..] => return Err(refused(server_error(payload)?)),
+            [END, rest @ ..] => {
+                let mut fields = Fields::new(rest);
+                // A server from before MySQL 4.1 names no method.
+                let name = if rest.is_empty() {
+                    &b"mysql_old_password"[..]
+                } else {
+                    fields.zero_ended("authentication's name")?
+                };
+                nonce = match fields.rest() {
+                    // A zero byte ends it. It may also be the last of the nonce itself.
+                    [data @ .., 0] if matches!(data.len(), 20 | 32) => data.to_vec(),
+                    data => data.to_vec(),
+                };
+                *authentication = Authentication::required(name, secrets)?;
+                Some(authentication.begin(&nonce, secrets)?)
+            }
+            [MORE, data @ ..] | data => authentication.go_on(data, &nonce, secrets)?,
+        };
+        if let Some(answer) = answer {
+            packets.send(&answer, check)?;
+        }
+    }
+    Err(malformed("a login without end"))
+}

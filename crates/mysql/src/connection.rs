@@ -1,0 +1,275 @@
+//! A socket whose packets may be compressed.
+//!
+//! ```text
+//!   length 3 │ sequence 1 │ plain length 3 │ zlib, or plain bytes if the plain length is 0
+//! ```
+//!
+//! A compressed packet holds any part of the stream of packets. Its numbers begin anew with each
+//! command.
+
+use std::io::{self, Read, Write};
+
+use dray_net::Socket;
+use flate2::bufread::ZlibDecoder;
+use flate2::write::ZlibEncoder;
+
+const HEADER_BYTES: usize = 7;
+/// The largest part in a compressed packet.
+const PART_BYTES_MAX: usize = 0xff_ffff;
+/// Shorter parts are not compressed, as in the servers' own clients.
+const COMPRESSED_BYTES_MIN: usize = 50;
+
+/// A connection to a server.
+#[derive(Debug)]
+pub struct Connection<S = Socket> {
+    stream: S,
+    compression: Option<Box<Compression>>,
+}
+
+#[derive(Debug, Default)]
+struct Compression {
+    /// The compressed packet, and how much of it was read.
+    packet: Vec<u8>,
+    filled: usize,
+    /// What it holds, and how much of that was used.
+    plain: Vec<u8>,
+    used: usize,
+    /// What is written since the last flush.
+    written: Vec<u8>,
+    /// Compressed packets to be sent, and how much of them was.
+    out: Vec<u8>,
+    sent: usize,
+    /// The sequence number of the next compressed packet, in either direction.
+    sequence: u8,
+}
+
+impl<S: Read + Write> Connection<S> {
+    pub(crate) fn new(stream: S) -> Self {
+        Self { stream, compression: None }
+    }
+
+    /// The same connection, compressed from here on.
+    pub(crate) fn compressed(self) -> Self {
+        Self { compression: Some(Box::default()), ..self }
+    }
+
+    /// The socket.
+    pub fn socket(&self) -> &S {
+        &self.stream
+    }
+
+    pub(crate) fn into_socket(self) -> S {
+        self.stream
+    }
+}
+
+impl<S: Read> Read for Connection<S> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let Some(compression) = &mut self.compression else { return self.stream.read(buffer) };
+        while compression.used == compression.plain.len() {
+            if !compression.read_packet(&mut self.stream)? {
+                return Ok(0);
+            }
+        }
+        let rest = &compression.plain[compression.used..];
+        let count = rest.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&rest[..count]);
+        compression.used += count;
+        Ok(count)
+    }
+}
+
+impl<S: Write> Write for Connection<S> {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        let Some(compression) = &mut self.compression else { return self.stream.write(buffer) };
+        compression.written.extend(buffer);
+        Ok(buffer.len())
+    }
+
+    /// Sends what was written as one command. If it fails with a tick, it goes on the next time.
+    fn flush(&mut self) -> io::Result<()> {
+        if let Some(compression) = &mut self.compression {
+            compression.send(&mut self.stream)?;
+        }
+        self.stream.flush()
+    }
+}
+
+impl Compression {
+    /// Reads the next compressed packet, which may have arrived in part. Returns whether the stream
+    /// goes on.
+    fn read_packet(&mut self, stream: &mut impl Read) -> io::Result<bool> {
+        loop {
+            let (mut wanted, mut plain_length) = (HEADER_BYTES, 0);
+            if let [a, b, c, sequence, d, e, f, ..] = self.packet[..self.filled] {
+                if sequence != self.sequence {
+                    return Err(malformed("a compressed packet has a wrong number"));
+                }
+                wanted += number(a, b, c);
+                plain_length = number(d, e, f);
+            }
+            // Only once the header is known.
+            if self.filled >= HEADER_BYTES && self.filled == wanted {
+                self.unpack(plain_length)?;
+                self.sequence = self.sequence.wrapping_add(1);
+                self.packet.clear();
+                self.filled = 0;
+                return Ok(true);
+            }
+            self.packet.resize(wanted, 0);
+            match stream.read(&mut self.packet[self.filled..])? {
+                0 => return Ok(false),
+                read => self.filled += read,
+            }
+        }
+    }
+
+    fn unpack(&mut self, plain_length: usize) -> io::Result<()> {
+        let body = &self.packet[HEADER_BYTES..];
+        self.plain.clear();
+        self.used = 0;
+        if plain_length == 0 {
+            self.plain.extend(body);
+            return Ok(());
+        }
+        // One byte more than it should have would show.
+        let mut decoder = ZlibDecoder::new(body).take(plain_length as u64 + 1);
+        decoder.read_to_end(&mut self.plain)?;
+        match self.plain.len() == plain_length {
+            true => Ok(()),
+            false => Err(malformed("a compressed packet has a wrong length")),
+        }
+    }
+
+    fn send(&mut self, stream: &mut impl Write) -> io::Result<()> {
+        if self.out.is_empty() {
+            self.sequence = 0;
+            for part in self.written.chunks(PART_BYTES_MAX) {
+                let at = self.out.len();
+                self.out.extend([0; HEADER_BYTES]);
+                let plain_length = match part.len() < COMPRESSED_BYTES_MIN {
+                    true => {
+                        self.out.extend(part);
+                        0
+                    }
+                    false => {
+                        let mut encoder = ZlibEncoder::new(&mut self.out, Default::default());
+                        encoder.write_all(part)?;
+                        encoder.finish()?;
+                        part.len()
+                    }
+                };
+                let [a, b, c, ..] = (self.out.len() - at - HEADER_BYTES).to_le_bytes();
+                let [d, e, f, ..] = plain_length.to_le_bytes();
+                self.out[at..at + HEADER_BYTES].copy_from_slice(&[a, b, c, self.sequence, d, e, f]);
+                self.sequence = self.sequence.wrapping_add(1);
+            }
+            self.written.clear();
+        }
+        while self.sent < self.out.len() {
+            match stream.write(&self.out[self.sent..])? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                sent => self.sent += sent,
+            }
+        }
+        self.out.clear();
+        self.sent = 0;
+        Ok(())
+    }
+}
+
+fn number(a: u8, b: u8, c: u8) -> usize {
+    u32::from_le_bytes([a, b, c, 0]) as usize
+}
+
+fn malformed(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gives what was written back, a few bytes at a time, with ticks in between.
+    #[derive(Default)]
+    struct Echo {
+        bytes: Vec<u8>,
+        ticks: bool,
+    }
+
+    impl Echo {
+        fn tick(&mut self) -> io::Result<()> {
+            self.ticks = !self.ticks;
+            if self.ticks { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
+        }
+    }
+
+    impl Read for Echo {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.tick()?;
+            let count = buffer.len().min(self.bytes.len()).min(5);
+            buffer[..count].copy_from_slice(&self.bytes[..count]);
+            self.bytes.drain(..count);
+            Ok(count)
+        }
+    }
+
+    impl Write for Echo {
+        fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+            self.tick()?;
+            let count = buffer.len().min(7);
+            self.bytes.extend(&buffer[..count]);
+            Ok(count)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn sent(plain: &[u8]) -> Connection<Echo> {
+        let mut connection = Connection::new(Echo::default()).compressed();
+        connection.write_all(plain).unwrap();
+        while connection.flush().is_err() {}
+        // What comes back is numbered as what was sent.
+        connection.compression.as_mut().unwrap().sequence = 0;
+        connection
+    }
+
+    fn received(connection: &mut Connection<Echo>) -> io::Result<Vec<u8>> {
+        let (mut plain, mut buffer) = (Vec::new(), [0; 100]);
+        loop {
+            match connection.read(&mut buffer) {
+                Ok(0) => return Ok(plain),
+                Ok(read) => plain.extend(&buffer[..read]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    #[test]
+    fn both_ways() {
+        for length in [0, 1, 49, 50, 1000] {
+            let plain: Vec<u8> = (0..length).map(|i| (i % 7) as u8).collect();
+            let mut connection = sent(&plain);
+            assert!(connection.stream.bytes.len() <= plain.len() + HEADER_BYTES, "{length}");
+            assert_eq!(received(&mut connection).unwrap(), plain, "{length}");
+        }
+    }
+
+    #[test]
+    fn malformed_packets() {
+        let plain = [b'x'; 1000];
+        for end in 0..sent(&plain).stream.bytes.len() {
+            let mut connection = sent(&plain);
+            connection.stream.bytes.truncate(end);
+            assert!(received(&mut connection).unwrap().is_empty(), "{end}");
+        }
+        for (at, value) in [(3, 1), (4, 0xe7), (4, 0xe9), (6, 0xff), (8, 0)] {
+            let mut connection = sent(&plain);
+            connection.stream.bytes[at] = value;
+            received(&mut connection).unwrap_err();
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! The session's own statements, whose rows it reads as text.
+
+use std::io::{Read, Write};
+
+use mysql_common::constants::Command;
+
+use super::Session;
+use super::next::{Event, Next};
+use crate::error::{CancelCheck, Result};
+use crate::fields::{Fields, malformed};
+use crate::packets::ANSWER_BYTES_MAX;
+
+/// The rows of an answer: a value for each column, None for NULL.
+type TextRows = Vec<Vec<Option<String>>>;
+
+impl<S: Read + Write> Session<S> {
+    /// Runs a statement and returns its rows as text.
+    ///
+    /// # Errors
+    /// When it fails, or the connection breaks.
+    pub fn ask(&mut self, statement: &str, check: CancelCheck<'_>) -> Result<TextRows> {
+        self.check_idle()?;
+        self.command(Command::COM_QUERY, statement.as_bytes(), Next::Result, check)?;
+        let (mut rows, mut columns) = (Vec::new(), 0);
+        while self.next != Next::Nothing {
+            let payload = self.packets.next(ANSWER_BYTES_MAX, check)?;
+            let event = match self.next.advance(payload, &self.server) {
+                Ok(Event::Row) => text_row(payload, columns).map(|row| {
+                    rows.push(row);
+                    Event::Row
+                }),
+                event => event,
+            };
+            match self.checked(event)? {
+                Event::Failed(error) => return Err(error),
+                Event::Done(done) => self.note(done),
+                Event::Columns(count) => columns = count,
+                Event::Prepared(_) | Event::Definition | Event::Row => {}
+            }
+        }
+        Ok(rows)
+    }
+}
+
+fn text_row(payload: &[u8], columns: u32) -> Result<Vec<Option<String>>> {
+    let mut fields = Fields::new(payload);
+    let mut row = Vec::new();
+    for _ in 0..columns {
+        let value = fields.nullable_string("value")?;
+        row.push(value.map(|value| String::from_utf8_lossy(value).into_owned()));
+    }
+    match fields.is_empty() {
+        true => Ok(row),
+        false => Err(malformed("a row with more values than columns")),
+    }
+}

@@ -1,0 +1,126 @@
+//! The settings by which statements are sent and results are read.
+
+use dray_mysqltypes::ColumnDefinition;
+
+use crate::error::{Error, Result};
+use crate::server::Server;
+
+/// Asks for the settings, in the order of [`NAMES`].
+pub(super) const QUESTION: &str =
+    "SELECT @@time_zone, @@character_set_client, @@character_set_results";
+const NAMES: [&str; 3] = ["time_zone", "character_set_client", "character_set_results"];
+const UTF8: &str = "utf8mb4";
+/// The time zone as it is set, and others that are the same.
+const UTC: [&str; 4] = ["+00:00", "-00:00", "utc", "etc/utc"];
+/// TIMESTAMP, whose values come in the session's time zone.
+const TIMESTAMP: u8 = 7;
+
+/// The statement that sets up a session.
+///
+/// A server gives up a client that takes nothing for `net_write_timeout`, a minute by default. The
+/// user of a result may take longer to come back for more.
+pub(super) fn set_up(server: &Server) -> String {
+    let mut text = format!("SET NAMES {UTF8}, time_zone = '{}', net_write_timeout = 86400", UTC[0]);
+    if server.tracks() {
+        // Of the default variables autocommit does not matter here, and a server that has more in
+        // its configuration has them for others.
+        text.push_str(", session_track_system_variables = '");
+        text.push_str(&NAMES.join(","));
+        text.push('\'');
+    }
+    text
+}
+
+/// The settings, as [`set_up`] sets them and the server reports their changes.
+#[derive(Debug)]
+pub(super) struct Settings {
+    time_zone: String,
+    client: String,
+    results: String,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { time_zone: UTC[0].into(), client: UTF8.into(), results: UTF8.into() }
+    }
+}
+
+impl Settings {
+    /// Notes what has changed.
+    pub(super) fn note(&mut self, changes: Vec<(String, String)>) {
+        for (name, value) in changes {
+            match name.as_str() {
+                "time_zone" => self.time_zone = value,
+                "character_set_client" => self.client = value,
+                "character_set_results" => self.results = value,
+                _ => {}
+            }
+        }
+    }
+
+    /// Notes the answer to [`QUESTION`].
+    pub(super) fn learn(&mut self, values: impl Iterator<Item = Option<String>>) {
+        let names = NAMES.iter().map(|name| (*name).to_owned());
+        self.note(names.zip(values.map(Option::unwrap_or_default)).collect());
+    }
+
+    /// Checks that the server reads a statement as it is written.
+    pub(super) fn check_sendable(&self, statement: &str) -> Result<()> {
+        match self.client == UTF8 || statement.is_ascii() {
+            true => Ok(()),
+            false => Err(changed("character_set_client", &self.client, "the statement is UTF-8")),
+        }
+    }
+
+    /// Checks that the values of columns mean what they say.
+    pub(super) fn check_readable(&self, columns: &[ColumnDefinition]) -> Result<()> {
+        if self.results != UTF8 {
+            let why = "text is read as UTF-8";
+            return Err(changed("character_set_results", &self.results, why));
+        }
+        let is_utc = UTC.contains(&self.time_zone.to_ascii_lowercase().as_str());
+        match columns.iter().find(|column| column.type_code == TIMESTAMP && !is_utc) {
+            Some(column) => {
+                let why = format!("TIMESTAMP {:?} is read as UTC", column.name);
+                Err(changed("time_zone", &self.time_zone, &why))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+fn changed(name: &str, value: &str, why: &str) -> Error {
+    let hint = match name {
+        "time_zone" => "SET time_zone = '+00:00', and convert by CONVERT_TZ",
+        _ => "SET NAMES utf8mb4",
+    };
+    Error::usage(format!("{name} was set to {value:?}, but {why}")).with_hint(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn note(changes: &[(&str, &str)]) -> Settings {
+        let mut settings = Settings::default();
+        settings.note(changes.iter().map(|(a, b)| ((*a).into(), (*b).into())).collect());
+        settings
+    }
+
+    #[test]
+    fn changes() {
+        let settings = note(&[("autocommit", "OFF"), ("time_zone", "UTC")]);
+        settings.check_sendable("ü").unwrap();
+        settings.check_readable(&[]).unwrap();
+        let settings = note(&[("character_set_client", "latin1")]);
+        settings.check_sendable("SET NAMES utf8mb4").unwrap();
+        let error = settings.check_sendable("SELECT 'ü'").unwrap_err();
+        assert!(error.to_string().contains("latin1"), "{error}");
+        let settings = note(&[("character_set_results", "")]);
+        settings.check_readable(&[]).unwrap_err();
+        let mut settings = note(&[("time_zone", "SYSTEM")]);
+        assert_eq!(settings.time_zone, "SYSTEM");
+        settings.learn([Some("+00:00".to_owned()), None, None].into_iter());
+        assert_eq!((settings.time_zone.as_str(), settings.client.as_str()), ("+00:00", ""));
+    }
+}

@@ -1,0 +1,255 @@
+//! Preparing and starting statements.
+
+use std::io::{Read, Write};
+use std::sync::Arc;
+
+use dray_format::Schema;
+use dray_mysqltypes::{Column, ColumnDefinition};
+use mysql_common::constants::Command;
+
+use super::cache::Prepared;
+use super::next::{Event, Next};
+use super::parameter::{Parameter, execute};
+use super::rows::{Format, Rows, type_error};
+use super::{Options, Session};
+use crate::error::{CancelCheck, Error, Result};
+use crate::packets::ANSWER_BYTES_MAX;
+use crate::sql;
+
+/// Errors of statements that a server runs but does not prepare: ER_UNSUPPORTED_PS;
+/// ER_MAX_PREPARED_STMT_COUNT_REACHED; ER_UNKNOWN_COM_ERROR, of proxies.
+const UNPREPARED: [u16; 3] = [1295, 1461, 1047];
+/// Errors of prepared statements that must be prepared again: ER_UNKNOWN_STMT_HANDLER and
+/// ER_NEED_REPREPARE.
+const STALE: [u16; 2] = [1243, 1615];
+
+impl<S: Read + Write> Session<S> {
+    /// Starts a statement and returns the columns of its rows; [`Self::next_batch`] reads them. A
+    /// statement without rows has no columns, and has ended when this returns.
+    ///
+    /// # Errors
+    /// When the statement fails, a column can't be read, or the connection breaks. If the statement
+    /// still runs then ([`Self::is_running`]), it must be cancelled and drained.
+    pub fn start(
+        &mut self,
+        statement: &str,
+        parameters: &[Parameter],
+        options: &Options,
+        check: CancelCheck<'_>,
+    ) -> Result<Arc<Schema>> {
+        self.check_idle()?;
+        self.learn_settings(check)?;
+        self.settings.check_sendable(statement)?;
+        (self.rows, self.rows_changed) = (None, None);
+        if let Some(prepared) = self.cache.take(statement) {
+            match self.run(statement, prepared, parameters, options, check) {
+                Err(error) if is_one_of(&error, &STALE) => {}
+                started => return started,
+            }
+        }
+        match self.prepare(statement, check)? {
+            Some((prepared, _)) => self.run(statement, prepared, parameters, options, check),
+            None if parameters.is_empty() => {
+                self.command(Command::COM_QUERY, statement.as_bytes(), Next::Result, check)?;
+                self.begin(statement, Format::Text, options, check)
+            }
+            None => Err(Error::usage("the server does not prepare this statement")
+                .with_hint("write its values into it, instead of ?")),
+        }
+    }
+
+    /// The columns of a statement's rows, without running it. Those of its result may have other
+    /// types, once its parameters have values.
+    ///
+    /// # Errors
+    /// Those of [`Self::start`], and when the server does not prepare the statement.
+    pub fn describe(
+        &mut self,
+        statement: &str,
+        options: &Options,
+        check: CancelCheck<'_>,
+    ) -> Result<Arc<Schema>> {
+        self.check_idle()?;
+        self.learn_settings(check)?;
+        self.settings.check_sendable(statement)?;
+        let Some((prepared, definitions)) = self.prepare(statement, check)? else {
+            return Err(Error::usage("the server does not describe this statement")
+                .with_hint("it can only be run"));
+        };
+        if let Some(known) = self.cache.take(statement) {
+            self.cache.forget(known.id);
+        }
+        self.cache.push(statement, prepared);
+        self.settings.check_readable(&definitions)?;
+        Ok(schema_of(&columns_of(&definitions, options)?))
+    }
+
+    /// Prepares a statement, and returns the definitions of its columns; None if the server can't.
+    fn prepare(
+        &mut self,
+        statement: &str,
+        check: CancelCheck<'_>,
+    ) -> Result<Option<(Prepared, Vec<ColumnDefinition>)>> {
+        self.command(Command::COM_STMT_PREPARE, statement.as_bytes(), Next::Prepared, check)?;
+        let prepared = match self.event(check)? {
+            Event::Prepared(prepared) => prepared,
+            Event::Failed(error) if is_one_of(&error, &UNPREPARED) => return Ok(None),
+            Event::Failed(error) => return Err(error),
+            _ => return Err(self.packets.out_of_order("not a prepared statement")),
+        };
+        match self.description(prepared, check) {
+            Ok(definitions) => Ok(Some((prepared, definitions))),
+            Err(error) => {
+                self.cache.forget(prepared.id);
+                Err(error)
+            }
+        }
+    }
+
+    /// Reads the description of a prepared statement: its parameters, then its columns.
+    fn description(
+        &mut self,
+        prepared: Prepared,
+        check: CancelCheck<'_>,
+    ) -> Result<Vec<ColumnDefinition>> {
+        let mut passed = match prepared.parameters {
+            0 => 0,
+            parameters => u32::from(parameters) + u32::from(!self.server.deprecates_eof()),
+        };
+        let mut definitions = Vec::new();
+        while self.next != Next::Nothing {
+            let is_definition = passed == 0 && definitions.len() < usize::from(prepared.columns);
+            passed = passed.saturating_sub(1);
+            self.definition(is_definition, &mut definitions, check)?;
+        }
+        Ok(definitions)
+    }
+
+    /// Runs a prepared statement, and keeps it for the next time.
+    fn run(
+        &mut self,
+        statement: &str,
+        prepared: Prepared,
+        parameters: &[Parameter],
+        options: &Options,
+        check: CancelCheck<'_>,
+    ) -> Result<Arc<Schema>> {
+        if usize::from(prepared.parameters) != parameters.len() {
+            self.cache.push(statement, prepared);
+            return Err(Error::usage(format!(
+                "the statement has {} parameters, {} values were given",
+                prepared.parameters,
+                parameters.len()
+            )));
+        }
+        let argument = execute(prepared, parameters);
+        self.command(Command::COM_STMT_EXECUTE, &argument, Next::Result, check)?;
+        let begun = self.begin(statement, Format::Binary, options, check);
+        match &begun {
+            Err(error) if is_one_of(error, &STALE) => self.cache.forget(prepared.id),
+            _ => self.cache.push(statement, prepared),
+        }
+        begun
+    }
+
+    /// Reads the beginning of a statement's result. A procedure may change rows before it returns
+    /// some.
+    fn begin(
+        &mut self,
+        statement: &str,
+        format: Format,
+        options: &Options,
+        check: CancelCheck<'_>,
+    ) -> Result<Arc<Schema>> {
+        let columns = loop {
+            match self.event(check)? {
+                Event::Columns(columns) => break columns,
+                Event::Failed(error) => return Err(error),
+                Event::Done(done) => {
+                    self.rows_changed = sql::is_change(statement).then_some(done.rows_changed);
+                    self.note(done);
+                    if self.next == Next::Nothing {
+                        return Ok(Arc::new(Schema { fields: Vec::new() }));
+                    }
+                }
+                _ => return Err(self.packets.out_of_order("not a result")),
+            }
+        };
+        let definitions = self.definitions(columns, check)?;
+        self.settings.check_readable(&definitions)?;
+        let columns = columns_of(&definitions, options)?;
+        if format == Format::Text
+            && let Some(column) = columns.iter().find(|column| column.needs_binary())
+        {
+            let what = format!(
+                "column {:?} is a FLOAT, which the server rounds when it can't prepare the \
+                 statement",
+                column.field().name
+            );
+            return Err(Error::usage(what).with_hint("CAST(… AS DOUBLE) keeps its digits"));
+        }
+        let schema = schema_of(&columns);
+        let builder = options.builder(schema.clone())?;
+        self.rows = Some(Box::new(Rows::new(columns, format, builder, options.clone())));
+        Ok(schema)
+    }
+
+    /// Reads the definitions of a result's columns.
+    fn definitions(
+        &mut self,
+        columns: u32,
+        check: CancelCheck<'_>,
+    ) -> Result<Vec<ColumnDefinition>> {
+        let mut definitions = Vec::with_capacity(columns as usize);
+        while self.next != Next::Rows {
+            let is_definition = self.next != Next::DefinedEnd;
+            self.definition(is_definition, &mut definitions, check)?;
+        }
+        Ok(definitions)
+    }
+
+    /// Reads a packet among definitions.
+    fn definition(
+        &mut self,
+        is_definition: bool,
+        definitions: &mut Vec<ColumnDefinition>,
+        check: CancelCheck<'_>,
+    ) -> Result<()> {
+        let extended = self.server.extends_metadata();
+        let payload = self.packets.next(ANSWER_BYTES_MAX, check)?;
+        let mut event = self.next.advance(payload, &self.server);
+        if let (Ok(Event::Definition), true) = (&event, is_definition) {
+            match ColumnDefinition::parse(payload, extended) {
+                Ok(definition) => definitions.push(definition),
+                Err(error) => event = Err(type_error(error)),
+            }
+        }
+        match self.checked(event)? {
+            Event::Failed(error) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Asks a server for the settings that it does not report.
+    fn learn_settings(&mut self, check: CancelCheck<'_>) -> Result<()> {
+        if self.server.tracks() {
+            return Ok(());
+        }
+        let values = self.ask(super::settings::QUESTION, check)?;
+        self.settings.learn(values.into_iter().flatten());
+        Ok(())
+    }
+}
+
+fn is_one_of(error: &Error, codes: &[u16]) -> bool {
+    error.code().is_some_and(|code| codes.contains(&code))
+}
+
+fn columns_of(definitions: &[ColumnDefinition], options: &Options) -> Result<Vec<Column>> {
+    let columns = definitions.iter().map(|definition| Column::new(definition, &options.types));
+    columns.collect::<Result<_, _>>().map_err(type_error)
+}
+
+fn schema_of(columns: &[Column]) -> Arc<Schema> {
+    Arc::new(Schema { fields: columns.iter().map(|column| column.field().clone()).collect() })
+}

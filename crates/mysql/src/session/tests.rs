@@ -1,0 +1,372 @@
+//! Sessions with a scripted server.
+
+use mysql_common::constants::CapabilityFlags;
+
+use super::*;
+
+const OK: &[u8] = b"\0\0\0\x02\0\0\0";
+const END: &[u8] = b"\xfe\0\0\x02\0\0\0";
+const OLD_END: &[u8] = b"\xfe\0\0\x02\0";
+const MORE: &[u8] = b"\0\0\0\x0a\0\0\0";
+const INTERRUPTED: &[u8] = b"\xff\x25\x05#70100Query execution was interrupted";
+
+/// A server that sends its packets and ignores what it receives.
+struct Script(std::io::Cursor<Vec<u8>>);
+
+impl Read for Script {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        self.0.read(buffer)
+    }
+}
+
+impl Write for Script {
+    fn write(&mut self, buffer: &[u8]) -> std::io::Result<usize> {
+        Ok(buffer.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+fn server(deprecates_eof: bool) -> Server {
+    let mut capabilities = CapabilityFlags::CLIENT_SESSION_TRACK;
+    capabilities.set(CapabilityFlags::CLIENT_DEPRECATE_EOF, deprecates_eof);
+    Server::new("8.0.36", 7, capabilities.bits(), 0)
+}
+
+/// The packets of an answer, numbered from 1.
+fn answer<P: AsRef<[u8]>>(payloads: &[P]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (payload, sequence) in payloads.iter().zip(1u8..) {
+        out.extend(packet(payload.as_ref(), sequence));
+    }
+    out
+}
+
+fn packet(payload: &[u8], sequence: u8) -> Vec<u8> {
+    let [a, b, c, ..] = payload.len().to_le_bytes();
+    [&[a, b, c, sequence], payload].concat()
+}
+
+/// A column `v` of a type, with the collation utf8mb4_general_ci.
+fn definition(type_code: u8) -> Vec<u8> {
+    let tail = [0x0c, 45, 0, 0xff, 0, 0, 0, type_code, 0, 0, 0, 0, 0];
+    [b"\x03def\0\0\0\x01v\x01v".as_slice(), &tail].concat()
+}
+
+const BIGINT: u8 = 8;
+const FLOAT: u8 = 4;
+const TIMESTAMP: u8 = 7;
+const VARCHAR: u8 = 253;
+
+/// The answer to a preparation: statement 1, of so many columns and parameters.
+fn prepared(columns: u8, parameters: u8, deprecates_eof: bool) -> Vec<u8> {
+    let head = [0, 1, 0, 0, 0, columns, 0, parameters, 0, 0, 0, 0].to_vec();
+    let mut packets = vec![head];
+    for count in [parameters, columns].into_iter().filter(|count| *count > 0) {
+        packets.extend((0..count).map(|_| definition(BIGINT)));
+        packets.extend((!deprecates_eof).then(|| OLD_END.to_vec()));
+    }
+    answer(&packets)
+}
+
+fn row(value: i64) -> Vec<u8> {
+    [&[0, 0][..], &value.to_le_bytes()].concat()
+}
+
+/// A result of one BIGINT.
+fn result(rows: &[Vec<u8>], end: &[u8]) -> Vec<u8> {
+    let head = [vec![1], definition(BIGINT)];
+    let packets: Vec<_> = head.iter().chain(rows).map(Vec::as_slice).chain([end]).collect();
+    answer(&packets)
+}
+
+fn session_of(server: Server, answers: &[Vec<u8>]) -> Session<Script> {
+    Session::new(Script(std::io::Cursor::new(answers.concat())), server)
+}
+
+fn session(answers: &[Vec<u8>]) -> Session<Script> {
+    session_of(server(true), answers)
+}
+
+fn no_cancel() -> impl FnMut() -> Result<()> {
+    || Ok(())
+}
+
+/// The number of rows of the next statement.
+fn read(session: &mut Session<Script>, statement: &str) -> Result<usize> {
+    read_with(session, statement, &Options::default())
+}
+
+fn read_with(session: &mut Session<Script>, statement: &str, options: &Options) -> Result<usize> {
+    session.start(statement, &[], options, &mut no_cancel())?;
+    let mut rows = 0;
+    while let Some(built) = session.next_batch(None, &mut no_cancel())? {
+        rows += built.batch().rows;
+    }
+    Ok(rows)
+}
+
+#[test]
+fn rows_and_what_follows() {
+    let mut session = session(&[
+        prepared(1, 0, true),
+        result(&[row(1), row(2)], END),
+        // It is kept: no second preparation.
+        result(&[row(3)], b"\xfe\0\0\x03\0\0\0"),
+        prepared(0, 0, true),
+        answer(&[b"\0\x05\0\x02\0\0\0"]),
+    ]);
+    assert_eq!(read(&mut session, "SELECT 1").unwrap(), 2);
+    assert!(session.is_usable() && !session.is_in_transaction());
+    assert_eq!(read(&mut session, "SELECT 1").unwrap(), 1);
+    assert!(session.is_in_transaction());
+    assert_eq!(session.bytes(), 30);
+    assert_eq!(read(&mut session, "DELETE FROM t").unwrap(), 0);
+    assert_eq!(session.rows_changed(), Some(5));
+    assert!(!session.is_in_transaction());
+    assert_eq!(session.take_profile().columns.len(), 1);
+}
+
+#[test]
+fn old_ends() {
+    let answers = [
+        prepared(1, 0, false),
+        answer(&[&[1][..], &definition(BIGINT), OLD_END, &row(1), OLD_END]),
+    ];
+    let mut session = session_of(
+        Server::new("5.6.51", 7, 0, 0),
+        &[
+            // It does not report settings, so it is asked.
+            answer(&[&[1][..], &definition(VARCHAR), OLD_END, b"\x06+00:00\x07utf8mb4", OLD_END]),
+        ],
+    );
+    // The row has more values than its result has columns.
+    read(&mut session, "SELECT 1").unwrap_err();
+    let settings = [
+        &[3][..],
+        &definition(VARCHAR),
+        &definition(VARCHAR),
+        &definition(VARCHAR),
+        OLD_END,
+        b"\x06+00:00\x07utf8mb4\x07utf8mb4",
+        OLD_END,
+    ];
+    let mut session =
+        session_of(Server::new("5.6.51", 7, 0, 0), &[answer(&settings), answers.concat()]);
+    assert_eq!(read(&mut session, "SELECT 1").unwrap(), 1);
+    let latin1 = [&settings[..5], &[b"\x06+00:00\x06latin1\xfb", OLD_END]].concat();
+    let mut session =
+        session_of(Server::new("5.6.51", 7, 0, 0), &[answer(&latin1), answers.concat()]);
+    let error = read(&mut session, "SELECT 1").unwrap_err();
+    assert!(error.to_string().contains("character_set_results"), "{error}");
+    assert!(session.is_running());
+}
+
+/// A result that ends anywhere before its end is an error, and the connection is given up.
+#[test]
+fn cut_off() {
+    let whole = [prepared(1, 0, true), result(&[row(1), row(2)], END)].concat();
+    for end in 0..whole.len() {
+        let mut session = session(&[whole[..end].to_vec()]);
+        let error = read(&mut session, "SELECT 1").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Connection, "{end}: {error}");
+        assert!(session.is_broken(), "{end}");
+        // What follows is no empty result.
+        session.next_batch(None, &mut no_cancel()).unwrap_err();
+    }
+    let mut session = session(&[whole]);
+    assert_eq!(read(&mut session, "SELECT 1").unwrap(), 2);
+}
+
+#[test]
+fn hostile_answers() {
+    let defined = definition(BIGINT);
+    let wrong_number = [answer(&[&[1][..], &defined]), packet(&row(1), 9)].concat();
+    for (case, result) in [
+        ("a wrong sequence number", wrong_number),
+        ("no columns and no OK", answer(&[&[0xfe][..]])),
+        ("NULL columns", answer(&[&[0xfb][..]])),
+        ("too many columns", answer(&[&[0xfc, 0x01, 0x10][..]])),
+        ("columns and more", answer(&[&[1, 1][..]])),
+        ("an empty packet", answer(&[&[][..]])),
+        ("an empty row", answer(&[&[1][..], &defined, &[]])),
+        ("no definition", answer(&[&[1][..], b"\x03def"])),
+        ("a row without its value", answer(&[&[1][..], &defined, &[0, 0]])),
+        ("a row without its bitmap", answer(&[&[1][..], &defined, &[0]])),
+        ("a row with more", answer(&[&[1][..], &defined, &[&row(1)[..], &[1]].concat()])),
+        ("an end that is cut off", answer(&[&[1][..], &defined, &[0xfe, 0]])),
+        ("an error that is cut off", answer(&[&[1][..], &defined, &[0xff, 0]])),
+        ("more after the end", [result(&[], MORE_END), answer(&[OK])].concat()),
+    ] {
+        let mut session = session(&[prepared(1, 0, true), result]);
+        let error = read(&mut session, "SELECT 1").unwrap_err();
+        assert!(!session.is_usable(), "{case}: {error}");
+        assert_eq!(error.kind(), ErrorKind::Protocol, "{case}: {error}");
+    }
+}
+
+/// The end of rows after which another result comes.
+const MORE_END: &[u8] = b"\xfe\0\0\x0a\0\0\0";
+
+#[test]
+fn errors_of_the_server() {
+    let error: &[u8] = b"\xff\x7a\x04#42S02Table 'd.t' doesn't exist";
+    let mut session = session(&[
+        answer(&[error]),
+        prepared(1, 0, true),
+        result(&[row(1)], INTERRUPTED),
+        // The connection was closed while nobody read.
+        packet(b"\xff\xbf\x0f#HY000The client was disconnected", 0),
+    ]);
+    let found = read(&mut session, "SELECT * FROM t").unwrap_err();
+    assert_eq!((found.code(), found.sqlstate()), (Some(1146), Some("42S02")));
+    assert!(session.is_usable());
+    let found = read(&mut session, "SELECT 1").unwrap_err();
+    assert!(found.is_interrupted() && session.is_usable(), "{found}");
+    let found = read(&mut session, "SELECT 2").unwrap_err();
+    assert_eq!((found.code(), found.kind()), (Some(4031), ErrorKind::Connection));
+    assert!(session.is_broken());
+}
+
+#[test]
+fn drained() {
+    let whole = [prepared(1, 0, true), result(&[row(1), row(2)], INTERRUPTED)].concat();
+    // The caller stops after so many batches.
+    for batches in 0..4 {
+        let mut session = session(&[whole.clone(), answer(&[OK]), answer(&[OK])]);
+        let options = Options { batch_rows: 1, ..Options::default() };
+        let mut left = batches;
+        let mut reads = |session: &mut Session<Script>| -> Result<()> {
+            session.start("SELECT 1", &[], &options, &mut no_cancel())?;
+            while left > 0 && session.next_batch(None, &mut no_cancel())?.is_some() {
+                left -= 1;
+            }
+            Ok(())
+        };
+        let read = reads(&mut session);
+        session.drain(&mut no_cancel()).unwrap();
+        assert!(session.is_usable(), "{batches}: {read:?}");
+        session.ask("DO 0", &mut no_cancel()).unwrap();
+    }
+    // It had ended before the cancel came, which then ends the next statement.
+    let late = [prepared(1, 0, true), result(&[row(1)], END), answer(&[INTERRUPTED])].concat();
+    let mut session = session(&[late, answer(&[OK])]);
+    session.start("SELECT 1", &[], &Options::default(), &mut no_cancel()).unwrap();
+    session.drain(&mut no_cancel()).unwrap();
+    session.ask("DO 0", &mut no_cancel()).unwrap();
+}
+
+#[test]
+fn statements_that_are_not_prepared() {
+    let refused: &[u8] = b"\xff\x0f\x05#HY000This command is not supported";
+    let text = answer(&[&[1][..], &definition(BIGINT), b"\x012", b"\xfb", END]);
+    let mut session = session(&[
+        answer(&[refused]),
+        text,
+        answer(&[refused]),
+        answer(&[&[1][..], &definition(FLOAT), b"\x031.5", END]),
+    ]);
+    assert_eq!(read(&mut session, "SHOW x").unwrap(), 2);
+    let error = read(&mut session, "SHOW y").unwrap_err();
+    assert!(error.to_string().contains("FLOAT") && session.is_running(), "{error}");
+    session.next_batch(None, &mut no_cancel()).unwrap_err();
+    let mut session = session_of(server(true), &[answer(&[refused])]);
+    let one = [Parameter::Null];
+    let error = session.start("SHOW x", &one, &Options::default(), &mut no_cancel()).unwrap_err();
+    assert!(error.to_string().contains("does not prepare") && session.is_usable(), "{error}");
+}
+
+#[test]
+fn results_of_procedures() {
+    let mut session = session(&[
+        prepared(0, 0, true),
+        // OK, rows, OK: the numbers go on.
+        answer(&[MORE, &[1], &definition(BIGINT), &row(1), MORE_END, OK]),
+        answer(&[&[1][..], &definition(BIGINT), MORE_END, &[1], &definition(BIGINT), &row(1), END]),
+        answer(&[OK]),
+    ]);
+    assert_eq!(read(&mut session, "CALL p()").unwrap(), 1);
+    let error = read(&mut session, "CALL p()").unwrap_err();
+    assert!(error.to_string().contains("more than once") && session.is_usable(), "{error}");
+    session.ask("DO 0", &mut no_cancel()).unwrap();
+}
+
+#[test]
+fn parameters_are_counted() {
+    let mut session = session(&[prepared(1, 2, true), result(&[row(1)], END)]);
+    let error = read(&mut session, "SELECT ? + ?").unwrap_err();
+    assert!(error.to_string().contains("2 parameters, 0 values"), "{error}");
+    let two = [Parameter::Signed(1), Parameter::Null];
+    session.start("SELECT ? + ?", &two, &Options::default(), &mut no_cancel()).unwrap();
+    assert_eq!(session.next_batch(None, &mut no_cancel()).unwrap().unwrap().batch().rows, 1);
+}
+
+#[test]
+fn stale_statements_are_prepared_again() {
+    let again: &[u8] = b"\xff\x4f\x06#HY000Prepared statement needs to be re-prepared";
+    let mut session = session(&[
+        prepared(1, 0, true),
+        result(&[row(1)], END),
+        answer(&[again]),
+        prepared(1, 0, true),
+        result(&[row(1), row(2)], END),
+    ]);
+    assert_eq!(read(&mut session, "SELECT 1").unwrap(), 1);
+    assert_eq!(read(&mut session, "SELECT 1").unwrap(), 2);
+}
+
+#[test]
+fn large_rows() {
+    // A text value whose length needs 8 bytes comes in two packets, and begins as an end does.
+    let length = 0xff_ffff + 100;
+    let mut value = vec![0xfe];
+    value.extend((length as u64).to_le_bytes());
+    value.resize(value.len() + length, b'x');
+    let (first, second) = value.split_at(0xff_ffff);
+    let refused: &[u8] = b"\xff\x0f\x05#HY000This command is not supported";
+    let result =
+        [answer(&[&[1][..], &definition(VARCHAR), first, second, b"\x01x", END]), answer(&[OK])]
+            .concat();
+    let mut session = session(&[answer(&[refused]), result.clone()]);
+    assert_eq!(read(&mut session, "SHOW x").unwrap(), 2);
+    for row_bytes_max in [1 << 20, 0xff_ffff, value.len() - 1] {
+        let mut session = session_of(server(true), &[answer(&[refused]), result.clone()]);
+        let options = Options { row_bytes_max, ..Options::default() };
+        let error = read_with(&mut session, "SHOW x", &options).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
+        assert!(error.to_string().contains("row_bytes_max") && session.is_running(), "{error}");
+        session.drain(&mut no_cancel()).unwrap();
+        assert!(session.is_usable());
+    }
+}
+
+#[test]
+fn settings_that_change() {
+    let changed = |name: &str, value: &str| {
+        let entry = [&[name.len() as u8], name.as_bytes(), &[value.len() as u8], value.as_bytes()];
+        let entry = entry.concat();
+        let entry = [&[0, entry.len() as u8][..], &entry].concat();
+        answer(&[[b"\0\0\0\x02\x40\0\0\0", &[entry.len() as u8][..], &entry].concat()])
+    };
+    let timestamp = || answer(&[&[1][..], &definition(TIMESTAMP), END]);
+    let mut session = session(&[
+        prepared(0, 0, true),
+        changed("time_zone", "+02:00"),
+        prepared(1, 0, true),
+        timestamp(),
+        answer(&[OK]),
+    ]);
+    assert_eq!(read(&mut session, "SET time_zone = '+02:00'").unwrap(), 0);
+    let error = read(&mut session, "SELECT now").unwrap_err();
+    assert!(error.hint().unwrap().contains("+00:00"), "{error}");
+    session.drain(&mut no_cancel()).unwrap();
+    let mut session = session_of(
+        server(true),
+        &[prepared(0, 0, true), changed("character_set_client", "latin1")],
+    );
+    read(&mut session, "SET NAMES latin1").unwrap();
+    let error = read(&mut session, "SELECT 'ü'").unwrap_err();
+    assert!(error.to_string().contains("latin1") && session.is_usable(), "{error}");
+}
