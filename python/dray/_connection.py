@@ -56,6 +56,10 @@ def connect(
         ``postgresql://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=verify-full`` or
         ``host=… dbname=…``. What it leaves out comes from the environment (``PGHOST`` …), the
         service file and the password file.
+
+        For MySQL and MariaDB ``mysql://USER:PASSWORD@HOST:PORT/DATABASE?ssl-mode=VERIFY_IDENTITY``
+        or ``mariadb://…``. What it leaves out comes from option files such as ``~/.my.cnf`` and
+        from the environment (``MYSQL_HOST`` …).
     token : str, optional
         The server's token. A token in the uri takes precedence; without either, the environment
         variable ``DRAY_TOKEN`` is used.
@@ -308,11 +312,11 @@ class Connection(Planning, Writes):
         sql : str
             One statement.
         params : sequence, optional
-            The values of ``$1, $2 …``: None, bool, int, float, str, bytes, Decimal, date, datetime,
-            time, timedelta, UUID, lists of one of these, NumPy and pyarrow scalars, and pyarrow
-            arrays (as lists). Values are sent exactly: a float as float64, a Decimal as a decimal
-            with its own digits and scale, an int beyond 64 bits as a decimal. An aware datetime is
-            sent as the same instant in UTC.
+            The values of ``$1, $2 …``, or of MySQL's ``?``: None, bool, int, float, str, bytes,
+            Decimal, date, datetime, time, timedelta, UUID, lists of one of these, NumPy and pyarrow
+            scalars, and pyarrow arrays (as lists). Values are sent exactly: a float as float64, a
+            Decimal as a decimal with its own digits and scale, an int beyond 64 bits as a decimal.
+            An aware datetime is sent as the same instant in UTC.
         chunk_bytes_max : int, optional
             The largest chunk to accept, in bytes on the wire: at least 4096, by default 16 MiB.
         decoded_bytes_max : int, optional
@@ -343,8 +347,9 @@ class Connection(Planning, Writes):
             the type of every sum and average: ``"text"`` (all digits), ``"float64"``, or
             ``"decimal(PRECISION,SCALE)"``, which fails on a value that does not fit.
         nonfinite : {"error", "null", "text"}
-            PostgreSQL only. What to do with values that Arrow can't hold (infinite dates, NaN
-            among decimals, 24:00): fail, return NULL, or return all columns of such types as text.
+            What to do with values that Arrow can't hold (infinite dates, NaN among decimals and
+            24:00 of PostgreSQL, ``0000-00-00`` of MySQL): fail, return NULL, or return all columns
+            of such types as text.
         partitions : int or "auto"
             PostgreSQL only. The number of connections to read a table over, all under one snapshot.
             ``"auto"`` decides by the table's size, this machine's processors and the server's free

@@ -18,6 +18,7 @@ import postgres_client
 import postgres_parallel
 import postgres_type_cases
 import postgres_types
+from mysql_server import MariaServer
 from postgres_client import Client
 from postgres_server import (
     VERSIONS,
@@ -146,6 +147,13 @@ def postgres(
 )
 def extension(request: pytest.FixtureRequest) -> bool:
     return bool(request.param)
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[MariaServer]:
+    server = MariaServer()
+    yield server
+    server.stop()
 
 
 @pytest.fixture

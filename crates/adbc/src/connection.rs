@@ -51,7 +51,7 @@ impl DrayConnection {
         match ISOLATIONS.iter().find(|(known, _)| *known == name) {
             Some((_, isolation)) => self.session.set_isolation(*isolation),
             None if name == constants::ADBC_OPTION_ISOLATION_LEVEL_LINEARIZABLE => {
-                Err(not_implemented("PostgreSQL has no linearizable transactions"))
+                Err(not_implemented("this server has no linearizable transactions"))
             }
             None => Err(invalid_argument(format!("{name:?} is not an isolation level of ADBC"))),
         }
@@ -59,8 +59,16 @@ impl DrayConnection {
 
     /// Makes unqualified names mean those of this schema.
     fn set_current_schema(&self, name: &str) -> Result<()> {
-        if self.session.kind == SourceKind::Dray {
-            return Err(not_implemented("a Dray server has one schema for its tables"));
+        match self.session.kind {
+            SourceKind::Postgres => {}
+            SourceKind::Dray => {
+                return Err(not_implemented("a Dray server has one schema for its tables"));
+            }
+            SourceKind::Mysql => {
+                return Err(not_implemented(
+                    "MySQL has no schemas within a database (USE chooses a database)",
+                ));
+            }
         }
         // `SET` takes names that do not exist.
         let sql = format!(
@@ -84,7 +92,11 @@ impl DrayConnection {
             let (catalog, schema) = objects::DRAY_PLACE;
             return Ok(if what == "database" { catalog } else { schema }.to_owned());
         }
-        let sql = format!("SELECT pg_catalog.current_{what}()");
+        let sql = match (self.session.kind, what) {
+            (SourceKind::Mysql, "schema") => return Ok(String::new()),
+            (SourceKind::Mysql, _) => "SELECT database()".to_owned(),
+            _ => format!("SELECT pg_catalog.current_{what}()"),
+        };
         let found = self.session.ask(&sql, &self.session.begin())?;
         found.into_iter().flatten().flatten().next().ok_or_else(|| not_found(key.as_ref()))
     }
@@ -145,7 +157,7 @@ impl Connection for DrayConnection {
     fn get_table_types(&self) -> Result<Reader> {
         let names = match self.session.kind {
             SourceKind::Postgres => TABLE_TYPES.iter().map(|(name, _)| *name).collect(),
-            SourceKind::Dray => vec!["table", "view"],
+            SourceKind::Dray | SourceKind::Mysql => vec!["table", "view"],
         };
         let names = Arc::new(StringArray::from(names));
         one_batch(

@@ -43,6 +43,9 @@ fn facts(server: &str, kind: SourceKind) -> Vec<(InfoCode, Value)> {
     let version = server.split_once(' ').map_or("", |(_, version)| version);
     let name = match kind {
         SourceKind::Postgres => "PostgreSQL",
+        // Both speak the protocol, and say which they are.
+        SourceKind::Mysql if server.starts_with("MariaDB") => "MariaDB",
+        SourceKind::Mysql => "MySQL",
         SourceKind::Dray => "Dray",
     };
     let text = |text: &str| Value::Text(text.to_owned());

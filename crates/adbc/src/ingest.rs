@@ -107,8 +107,14 @@ impl IngestSettings {
         if self.options.temporary && self.options.schema.is_some() {
             return Err(invalid_state("a temporary table has no schema of its own"));
         }
-        if session.kind == SourceKind::Dray {
-            return Err(not_implemented("a Dray server only reads: it takes no bulk ingest"));
+        match session.kind {
+            SourceKind::Postgres => {}
+            SourceKind::Dray => {
+                return Err(not_implemented("a Dray server only reads: it takes no bulk ingest"));
+            }
+            SourceKind::Mysql => {
+                return Err(not_implemented("bulk ingest into MySQL and MariaDB is not supported"));
+            }
         }
         if let Some(catalog) = &self.catalog {
             let rows = session.ask("SELECT pg_catalog.current_database()", running)?;

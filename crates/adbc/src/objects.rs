@@ -3,12 +3,14 @@
 //!
 //! ```text
 //!   PostgreSQL ── objects/postgres.rs ──┐
-//!                                       ├─▶ Catalog > Schema > Table ── objects/encode.rs ─▶ batch
+//!   MySQL ─────── objects/mysql.rs ─────┼─▶ Catalog > Schema > Table ── objects/encode.rs ─▶ batch
 //!   Dray ──────── objects/dray.rs ──────┘
 //! ```
 
 mod dray;
 mod encode;
+mod information_schema;
+pub(crate) mod mysql;
 mod postgres;
 mod statistics;
 
@@ -111,6 +113,7 @@ pub(crate) fn list(
 ) -> Result<Vec<Catalog>> {
     match session.kind {
         SourceKind::Postgres => postgres::list(session, filter, running),
+        SourceKind::Mysql => mysql::list(session, filter, running),
         SourceKind::Dray => dray::list(session, filter, running),
     }
 }
@@ -134,6 +137,9 @@ pub(crate) fn find(
         None => identifier(table),
     };
     match session.kind {
+        SourceKind::Mysql => {
+            mysql::find(session, catalog.filter(|name| !name.is_empty()), table, running)
+        }
         SourceKind::Postgres => {
             postgres::check_table(session, catalog, &name, running)?;
             Ok(name)

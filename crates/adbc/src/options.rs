@@ -267,7 +267,7 @@ impl DatabaseSettings {
     pub(crate) fn target(&self) -> Result<(String, ConnectOptions)> {
         let uri = self.uri.as_ref().map(Secret::reveal).ok_or_else(|| {
             let what = "no uri was set (set the option uri: dray://host:port, \
-                        dray+unix:///path or postgresql://user@host/database)";
+                        dray+unix:///path, postgresql:// or mysql://user@host/database)";
             failed(Status::InvalidState, what)
         })?;
         let mut connect = self.connect.clone();
@@ -287,7 +287,8 @@ impl DatabaseSettings {
     }
 }
 
-/// A PostgreSQL uri or connection string with this user and password; they replace its own.
+/// A database's uri, or PostgreSQL's connection string, with this user and password, which replace
+/// its own.
 fn with_login(uri: &str, username: Option<&str>, password: Option<&str>) -> String {
     let given = [("user", username), ("password", password)];
     let mut uri = uri.to_owned();

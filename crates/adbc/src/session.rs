@@ -182,7 +182,11 @@ impl Session {
         // For statements that are transactions of their own; a pooler may forget it.
         let how = if read_only { "READ ONLY" } else { "READ WRITE" };
         let running = self.begin();
-        self.ask(&format!("SET SESSION CHARACTERISTICS AS TRANSACTION {how}"), &running)?;
+        let sql = match self.kind {
+            SourceKind::Mysql => format!("SET SESSION TRANSACTION {how}"),
+            _ => format!("SET SESSION CHARACTERISTICS AS TRANSACTION {how}"),
+        };
+        self.ask(&sql, &running)?;
         lock(&self.mode).read_only = read_only;
         Ok(())
     }

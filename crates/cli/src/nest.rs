@@ -48,8 +48,8 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = format!("{}\n\n{EXAMPLES}\n\n{EXIT_CODES}", output::HELP))]
 pub(crate) struct Arguments {
-    /// The server: dray://HOST[:PORT], drays://HOST[:PORT] (TLS), dray+unix:///PATH, or
-    /// postgresql://USER@HOST/DATABASE
+    /// The server: dray://HOST[:PORT], drays://HOST[:PORT] (TLS), dray+unix:///PATH,
+    /// postgresql://USER@HOST/DATABASE, mysql://… or mariadb://USER@HOST/DATABASE
     uri: String,
     /// The file that says what is nested in what
     #[arg(value_name = "SPEC")]

@@ -20,8 +20,8 @@ use crate::serve::read_token;
 /// A statement and where to run it.
 #[derive(Debug, Args)]
 pub(crate) struct Statement {
-    /// The server: dray://HOST[:PORT], drays://HOST[:PORT] (TLS), dray+unix:///PATH, or
-    /// postgresql://USER@HOST/DATABASE
+    /// The server: dray://HOST[:PORT], drays://HOST[:PORT] (TLS), dray+unix:///PATH,
+    /// postgresql://USER@HOST/DATABASE, mysql://… or mariadb://USER@HOST/DATABASE
     uri: String,
     /// The statement, or - to read it from standard input
     #[arg(required_unless_present = "file", conflicts_with = "file")]
@@ -29,7 +29,7 @@ pub(crate) struct Statement {
     /// Read the statement from a file
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// The value of the next parameter, $1, $2 …; see below
+    /// The value of the next parameter: $1, $2 …, or ? of MySQL; see below
     #[arg(short, long = "param", value_name = "VALUE", allow_hyphen_values = true)]
     parameters: Vec<String>,
     /// Compression of the transfer: auto, none, light, lz4, zstd or zstd:LEVEL
@@ -51,8 +51,8 @@ pub(crate) struct Statement {
     /// The type of numeric without a precision: text, float64 or decimal(PRECISION,SCALE)
     #[arg(long, value_name = "TYPE", default_value_t, help_heading = "PostgreSQL")]
     numeric: NumericAs,
-    /// Infinite dates, NaN in decimals, and 24:00 become: error, null, or text, which changes the
-    /// type of all such columns
+    /// Infinite dates, NaN in decimals, 24:00, and MySQL's 0000-00-00 become: error, null, or text,
+    /// which changes the type of all such columns
     #[arg(long, value_name = "WHAT", default_value_t, help_heading = "PostgreSQL")]
     nonfinite: NonFinite,
     /// Connections that read a table in one snapshot: auto, or a number

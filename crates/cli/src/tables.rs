@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
 
 use clap::{Args, ValueEnum};
-use dray_client::{Connection, QueryOptions};
+use dray_client::{Connection, QueryOptions, SourceKind};
 
 use crate::failure::{EXIT_CODES, Failure};
 use crate::format::table::Table;
@@ -40,8 +40,22 @@ WHERE t.relkind::pg_catalog.text OPERATOR(pg_catalog.~) '^[rpvmf]$'
   AND pg_catalog.has_table_privilege(t.oid, 'SELECT')
 ORDER BY s.nspname::pg_catalog.text, t.relname::pg_catalog.text";
 
+/// The query for MySQL and MariaDB: the tables of the databases that the user sees.
+const MYSQL_QUERY: &str = "\
+SELECT concat(t.table_schema, '.', t.table_name) AS `table`,
+       t.table_rows AS estimated_rows,
+       t.data_length AS bytes,
+       (SELECT group_concat(c.column_name, ' ', c.column_type
+                            ORDER BY c.ordinal_position SEPARATOR ', ')
+        FROM information_schema.columns c
+        WHERE c.table_schema = t.table_schema AND c.table_name = t.table_name) AS columns
+FROM information_schema.tables t
+WHERE t.table_schema NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys')
+ORDER BY t.table_schema, t.table_name";
+
 const EXAMPLES: &str = "\
-Rows and bytes are empty if the server does not know them. Rows of PostgreSQL are estimates.
+Rows and bytes are empty if the server does not know them. Rows of PostgreSQL, MySQL and MariaDB
+are estimates.
 
 Examples:
   dray tables dray://localhost
@@ -51,8 +65,8 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
 pub(crate) struct Arguments {
-    /// The server: dray://HOST[:PORT], drays://HOST[:PORT] (TLS), dray+unix:///PATH, or
-    /// postgresql://USER@HOST/DATABASE
+    /// The server: dray://HOST[:PORT], drays://HOST[:PORT] (TLS), dray+unix:///PATH,
+    /// postgresql://USER@HOST/DATABASE, mysql://… or mariadb://USER@HOST/DATABASE
     uri: String,
     /// The output format [default: table on a terminal, csv elsewhere]
     #[arg(long, value_enum)]
@@ -85,7 +99,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let meter = Meter::new(Visibility::Hidden);
     let connection = Connection::connect(&arguments.uri, &arguments.login.options()?)
         .map_err(Failure::Client)?;
-    let sql = if arguments.uri.starts_with("postgres") { POSTGRES_QUERY } else { DRAY_QUERY };
+    let sql = match connection.kind() {
+        SourceKind::Postgres => POSTGRES_QUERY,
+        SourceKind::Mysql => MYSQL_QUERY,
+        SourceKind::Dray => DRAY_QUERY,
+    };
     let watch = meter.watch(interrupt.clone());
     let results = Connection::query_with(connection, sql, &QueryOptions::default(), Some(watch));
     let mut results = results.map_err(|error| failed(error, &interrupt))?;

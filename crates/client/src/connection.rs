@@ -16,7 +16,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects to the server at `uri`: a Dray server, or PostgreSQL.
+    /// Connects to the server at `uri`: a Dray server, PostgreSQL, MySQL or MariaDB.
     ///
     /// # Errors
     /// When the uri is malformed, nobody answers there, or the server refuses.

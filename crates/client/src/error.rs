@@ -220,6 +220,27 @@ impl From<dray_postgres::Error> for Error {
     }
 }
 
+impl From<dray_mysql::Error> for Error {
+    fn from(error: dray_mysql::Error) -> Self {
+        use dray_mysql::ErrorKind as Kind;
+        let kind = match error.kind() {
+            Kind::Connection => ErrorKind::Connection,
+            Kind::Authentication => ErrorKind::Authentication,
+            Kind::Server => kind_of_code(&error),
+            Kind::Value => ErrorKind::Execution,
+            Kind::Limit => ErrorKind::Limit,
+            Kind::Usage => ErrorKind::Usage,
+            _ => ErrorKind::Protocol,
+        };
+        let mut converted = Self::new(kind, error.message())
+            .with_hint(error.hint().unwrap_or_default())
+            .with_sqlstate(error.sqlstate().unwrap_or_default());
+        converted.0.is_read_timeout = error.is_read_timeout();
+        converted.0.cause = error.into_cause();
+        converted
+    }
+}
+
 impl From<dray_pgcopy::Error> for Error {
     fn from(error: dray_pgcopy::Error) -> Self {
         use dray_pgcopy::Error as Copy;
@@ -251,6 +272,20 @@ fn kind_of_sqlstate(sqlstate: &str) -> ErrorKind {
         "54" => ErrorKind::Limit,
         "XX" => ErrorKind::Internal,
         _ => ErrorKind::Execution,
+    }
+}
+
+/// The kind of a MySQL server's error (its manual, "Server Error Message Reference"). Many errors
+/// have the general SQLSTATE HY000, so the server's own number comes first.
+fn kind_of_code(error: &dray_mysql::Error) -> ErrorKind {
+    match error.code().unwrap_or_default() {
+        // Killed, shutting down; too many connections, memory, disk, temporary space.
+        1053 | 1927 | 3169 => ErrorKind::Connection,
+        1021 | 1037 | 1038 | 1040 | 1041 | 1114 | 1203 | 1226 => ErrorKind::Resources,
+        1153 | 1301 | 2020 => ErrorKind::Limit,
+        // No database selected; unknown tables and columns; no such function; denied.
+        1046 | 1049 | 1051 | 1054 | 1064 | 1142 | 1143 | 1146 | 1305 | 1370 => ErrorKind::Query,
+        _ => kind_of_sqlstate(error.sqlstate().unwrap_or_default()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Connections to a Dray server or to PostgreSQL, and results as Arrow.
+//! Connections to a Dray server, PostgreSQL, MySQL or MariaDB, and results as Arrow.
 //!
 //! ```no_run
 //! use dray_client::{ConnectOptions, Connection, QueryOptions};
@@ -13,7 +13,7 @@
 //! [`Connection`] blocks; [`AsyncConnection`] is the same for programs on tokio.
 //!
 //! ```text
-//!   Connection ── Source: Dray server, PostgreSQL ──▶ batches ──▶ Results ──▶ the caller
+//!   Connection ── Source: Dray server, PostgreSQL … ──▶ batches ──▶ Results ──▶ the caller
 //!                   └ decodes into memory.rs                        └ joins, counts, cancels
 //! ```
 

@@ -8,12 +8,15 @@
 //!   dray://        source/dray.rs      ─┐
 //!                                       ├─ frames.rs: chunks ─▶ Event::Batch ─┐
 //!   postgresql://  source/postgres.rs  ─┤                                     ├─▶ results.rs
-//!                                       └─ rows ──────────────▶ Event::Batch ─┘
+//!   mysql://       source/mysql.rs     ─┴─ rows ──────────────▶ Event::Batch ─┘
 //! ```
 
+mod cancel;
 mod dray;
 mod frames;
+mod mysql;
 mod postgres;
+mod times;
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -29,6 +32,7 @@ use dray_wire::{CompressionChoice, Estimate, Finished, Query, Report, RowLayout}
 
 pub use self::dray::Uri;
 use self::dray::{DraySource, encode_parameters};
+use self::mysql::MysqlSource;
 use self::postgres::PostgresSource;
 pub(crate) use self::postgres::SnapshotHolder;
 use crate::error::{Error, ErrorKind, Result};
@@ -52,10 +56,13 @@ pub(crate) fn connect(
     options: &ConnectOptions,
     keep_waiting: &mut dyn FnMut() -> bool,
 ) -> Result<Box<dyn Source>> {
-    Ok(match PostgresSource::is_for(uri) {
-        true => Box::new(PostgresSource::connect(uri, options, keep_waiting)?),
-        false => Box::new(DraySource::connect(uri, options, keep_waiting)?),
-    })
+    if PostgresSource::is_for(uri) {
+        return Ok(Box::new(PostgresSource::connect(uri, options, keep_waiting)?));
+    }
+    if MysqlSource::is_for(uri) {
+        return Ok(Box::new(MysqlSource::connect(uri, options, keep_waiting)?));
+    }
+    Ok(Box::new(DraySource::connect(uri, options, keep_waiting)?))
 }
 
 /// The kinds of servers.
@@ -65,6 +72,8 @@ pub enum SourceKind {
     Dray,
     /// PostgreSQL, or a server that speaks its protocol.
     Postgres,
+    /// MySQL, MariaDB, or a server that speaks their protocol.
+    Mysql,
 }
 
 /// A connection to a server, in the server's protocol. It runs one statement at a time.
@@ -125,7 +134,7 @@ pub(crate) trait Source: Debug + Send {
         None
     }
 
-    /// The highest of `$1, $2 …` in a statement, 0 without any.
+    /// The highest of `$1, $2 …` in a statement, or the number of `?`; 0 without any.
     fn parameters_in(&self, sql: &str) -> usize;
 
     /// Divides a statement into parts that other processes read.
@@ -170,8 +179,13 @@ pub(crate) trait Source: Debug + Send {
     /// Those of [`Connection::write`](crate::Connection::write).
     fn write(&mut self, job: WriteJob<'_>, watch: &mut Watch) -> Result<WriteStats> {
         let _ = (job, watch);
-        Err(Error::usage("a Dray server only reads: it serves files, and has no tables to write")
-            .with_hint("dray export writes files; PostgreSQL takes rows"))
+        Err(match self.kind() {
+            SourceKind::Dray => {
+                Error::usage("a Dray server only reads: it serves files, and has no tables")
+            }
+            _ => Error::usage("writing into MySQL and MariaDB is not supported"),
+        }
+        .with_hint("dray export writes files; PostgreSQL takes rows"))
     }
 }
 

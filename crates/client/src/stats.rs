@@ -76,7 +76,8 @@ pub enum PathKind {
     Server,
     /// Chunks from PostgreSQL's extension.
     Extension,
-    /// Rows from PostgreSQL, each column in binary or as text, whichever costs the server less.
+    /// Rows in the database's own protocol. From PostgreSQL each column comes in binary or as text,
+    /// whichever costs the server less.
     Rows,
 }
 

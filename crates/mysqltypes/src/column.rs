@@ -37,29 +37,6 @@ pub enum ZeroDates {
     Text,
 }
 
-impl std::str::FromStr for ZeroDates {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "error" => Ok(Self::Error),
-            "null" => Ok(Self::Null),
-            "text" => Ok(Self::Text),
-            _ => Err(format!("zero_dates {text:?}, expected error, null or text")),
-        }
-    }
-}
-
-impl std::fmt::Display for ZeroDates {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Error => "error",
-            Self::Null => "null",
-            Self::Text => "text",
-        })
-    }
-}
-
 /// The user's choices.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Options {

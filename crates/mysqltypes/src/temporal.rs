@@ -222,7 +222,7 @@ fn push_missing(
     let mut text = Vec::new();
     write(&mut text);
     let what = format!(
-        "the calendar has no {}; choose zero_dates=null or zero_dates=text",
+        "the calendar has no {}; choose nonfinite=null or nonfinite=text",
         String::from_utf8_lossy(&text)
     );
     Err(Error::new(ErrorKind::Unrepresentable, what))

@@ -19,7 +19,7 @@ use arrow::error::ArrowError;
 use dray_client::SourceKind;
 
 use super::encode::{list, record, texts};
-use super::{Filter, dray, postgres};
+use super::{Filter, dray, mysql, postgres};
 use crate::cancel::Running;
 use crate::error::bad_data;
 use crate::session::Session;
@@ -99,6 +99,7 @@ pub(crate) fn statistics(session: &Session, filter: &Filter<'_>) -> Result<Recor
     let running: Running = session.begin();
     let schemas = match session.kind {
         SourceKind::Postgres => postgres::statistics(session, filter, &running)?,
+        SourceKind::Mysql => mysql::statistics(session, filter, &running)?,
         SourceKind::Dray => dray::statistics(session, filter, &running)?,
     };
     encode(&schemas).map_err(|error| bad_data(&error))

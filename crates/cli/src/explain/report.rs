@@ -53,7 +53,7 @@ fn path(stats: &Stats) -> String {
     let what = match stats.path.kind {
         PathKind::Server => "chunks from a Dray server",
         PathKind::Extension => "chunks from PostgreSQL's extension",
-        PathKind::Rows => "rows from PostgreSQL",
+        PathKind::Rows => "rows in the database's own protocol",
     };
     match (stats.path.kind, stats.path.reason.as_str()) {
         (_, "") => what.to_owned(),

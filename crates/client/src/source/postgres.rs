@@ -46,7 +46,7 @@ use self::snapshot::Snapshot;
 use self::table::{Requested, Table};
 use self::worker::ScanJob;
 use super::frames::DecoderCache;
-use super::{Event, PlannedParts, ReceiveContext, Source, SourceKind, TextRows};
+use super::{Event, PlannedParts, ReceiveContext, Source, SourceKind, TextRows, cancel};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{ConnectOptions, ExtensionChoice, Partitions, QueryOptions};
 use crate::partition::PlanOptions;
@@ -403,7 +403,7 @@ impl Source for PostgresSource {
                 // If this fails, the connection is given up.
                 let _ = self.connection.end_transaction("ROLLBACK", cancel);
             }
-            Scan::None | Scan::Serial(_) => self.connection.stop(cancel),
+            Scan::None | Scan::Serial(_) => cancel::stop(&mut self.connection, cancel),
         }
         self.abandon_part(cancel);
     }

@@ -3,15 +3,15 @@
 use std::time::{Duration, Instant};
 
 use dray_net::Wait;
-use dray_postgres::{CancelCheck as SocketCheck, Canceller, ConnectParams, Session, Socket};
+use dray_postgres::{
+    CancelCheck as SocketCheck, Canceller, ConnectParams, Error as PostgresError, Session, Socket,
+};
 
 use super::super::StopDeadline;
-use crate::error::{Error, ErrorKind, Result};
+use super::super::cancel::{self, Cancellable};
+use crate::error::{Error, Result};
 use crate::options::ConnectOptions;
-use crate::watch::{CancelCheck, Verdict};
-
-/// A request to stop a statement is sent again after this time.
-const CANCEL_INTERVAL: Duration = Duration::from_millis(200);
+use crate::watch::CancelCheck;
 
 /// Behind a pooler, another connection may take this many times as long as this one took, and at
 /// least the time below: it may wait for the pooler's last connection, which this one holds.
@@ -109,9 +109,7 @@ impl Connection {
         self.session.is_usable()
     }
 
-    /// Runs `work`, which waits for the server. When `cancel` says so, asks the server to stop, and
-    /// gives the connection up if it does not. Drains what still arrives of a statement that has
-    /// failed.
+    /// [`cancel::run`] for this connection.
     ///
     /// # Errors
     /// Those of `work`.
@@ -120,28 +118,7 @@ impl Connection {
         cancel: CancelCheck<'_>,
         work: impl FnOnce(&mut Self, SocketCheck<'_>) -> Result<T>,
     ) -> Result<T> {
-        let canceller = self.canceller.clone();
-        let mut deadline: Option<StopDeadline> = None;
-        let mut check = || match (cancel(), &deadline) {
-            (Verdict::Continue, _) => Ok(()),
-            (verdict, Some(deadline)) => {
-                deadline.check(verdict).map_err(|error| wait_ended(error.message()))
-            }
-            (_, None) => send_cancel(&canceller, *deadline.insert(StopDeadline::default()), cancel),
-        };
-        let done = work(self, &mut check);
-        match &done {
-            // The server has had its time to stop.
-            Err(_) if deadline.is_some_and(|deadline| deadline.check(cancel()).is_err()) => {
-                self.session.break_off();
-            }
-            Err(_) if self.session.is_running() => self.stop(cancel),
-            // The answer to one of the source's own statements was not read to its end, so the next
-            // message could belong to anything.
-            Err(error) if error.kind() == ErrorKind::Connection => self.session.break_off(),
-            _ => {}
-        }
-        done
+        cancel::run(self, cancel, work)
     }
 
     /// Runs `work`, which waits for the server, while the connection is being set up: within the
@@ -158,27 +135,6 @@ impl Connection {
         work(&mut self.session, &mut || login_check(&mut wait))
     }
 
-    /// Asks the server to stop the running statement and drains what still comes of it. Gives the
-    /// connection up if that takes too long.
-    pub(super) fn stop(&mut self, cancel: CancelCheck<'_>) {
-        let deadline = StopDeadline::default();
-        let canceller = self.canceller.clone();
-        let sent = send_cancel(&canceller, deadline, cancel);
-        // A server that has not begun with the statement ignores the request.
-        let mut again = Instant::now() + CANCEL_INTERVAL;
-        let mut check = || {
-            deadline.check(cancel()).map_err(|error| wait_ended(error.message()))?;
-            if Instant::now() >= again {
-                again = Instant::now() + CANCEL_INTERVAL;
-                send_cancel(&canceller, deadline, cancel)?;
-            }
-            Ok(())
-        };
-        if sent.and_then(|()| self.session.drain(&mut check)).is_err() {
-            self.session.break_off();
-        }
-    }
-
     /// Ends the source's own transaction, which has only read, with `COMMIT` or `ROLLBACK`.
     ///
     /// # Errors
@@ -191,6 +147,35 @@ impl Connection {
             self.session.break_off();
             error.into()
         })
+    }
+}
+
+impl Cancellable for Connection {
+    type Error = PostgresError;
+    type Canceller = Canceller;
+
+    fn canceller(&self) -> &Canceller {
+        &self.canceller
+    }
+
+    fn cancel(canceller: &Canceller, wait: &mut Wait<'_>) -> Result<(), PostgresError> {
+        canceller.cancel(wait)
+    }
+
+    fn drain(&mut self, check: SocketCheck<'_>) -> Result<(), PostgresError> {
+        self.session.drain(check)
+    }
+
+    fn is_running(&self) -> bool {
+        self.session.is_running()
+    }
+
+    fn break_off(&mut self) {
+        self.session.break_off();
+    }
+
+    fn wait_ended(why: &str) -> PostgresError {
+        wait_ended(why)
     }
 }
 
@@ -223,18 +208,8 @@ fn login_check(wait: &mut Wait<'_>) -> dray_postgres::Result<()> {
 }
 
 /// The error that ends a wait.
-fn wait_ended(why: &str) -> dray_postgres::Error {
-    dray_postgres::Error::wait_ended(why)
-}
-
-/// Asks the server to stop what runs, until the deadline or until the check says
-/// [`Verdict::Abandon`].
-fn send_cancel(
-    canceller: &Canceller,
-    deadline: StopDeadline,
-    cancel: CancelCheck<'_>,
-) -> dray_postgres::Result<()> {
-    canceller.cancel(&mut Wait::new(deadline.0, &mut || cancel() < Verdict::Abandon))
+fn wait_ended(why: &str) -> PostgresError {
+    PostgresError::wait_ended(why)
 }
 
 /// The first number of a version like `15.14 (Debian 15.14-0+deb12u1)` or `18beta1`.

@@ -8,6 +8,7 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use dray_pgtypes::times;
 use dray_postgres::Parameter;
 
+use super::super::times::has_nanoseconds;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ParameterTyping;
 
@@ -186,24 +187,9 @@ fn scalar(column: &dyn Array, i: usize) -> Result<Option<(u32, String)>, String>
 
 /// A timestamp without nanoseconds.
 fn timestamp(column: &dyn Array, i: usize, unit: TimeUnit, zone: &str) -> Result<String, String> {
-    let counts = cast(column, &DataType::Int64).map_err(|error| error.to_string())?;
-    let count = counts.as_primitive::<Int64Type>().value(i);
-    let (per_second, to_microseconds): (i64, fn(i64) -> i64) = match unit {
-        TimeUnit::Second => (1, |_| 0),
-        TimeUnit::Millisecond => (1000, |rest| rest * 1000),
-        TimeUnit::Microsecond => (1_000_000, |rest| rest),
-        TimeUnit::Nanosecond => (1_000_000_000, |rest| rest / 1000),
-    };
-    Ok(times::timestamp(
-        count.div_euclid(per_second),
-        to_microseconds(count.rem_euclid(per_second)),
-        zone,
-    ))
-}
-
-fn has_nanoseconds(column: &dyn Array, i: usize) -> bool {
-    cast(column, &DataType::Int64)
-        .is_ok_and(|values| values.as_primitive::<Int64Type>().value(i) % 1000 != 0)
+    let (seconds, microseconds) =
+        super::super::times::timestamp(column, i, unit).map_err(|error| error.to_string())?;
+    Ok(times::timestamp(seconds, microseconds, zone))
 }
 
 /// An array literal: `{"1",NULL}`.

@@ -1,0 +1,140 @@
+"""Real MariaDB servers, each a process of the test's own."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import pymysql
+from postgres_server import free_port
+
+USER = "tester"
+PASSWORD = "it's a secret"
+DATABASE = "shop"
+
+
+class MariaServer:
+    """A server with a data directory of its own, on a free port of 127.0.0.1 and on a Unix socket.
+
+    Its user ``tester`` may do everything.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        # Paths of Unix sockets have to be short.
+        self.folder = Path(tempfile.mkdtemp(prefix="dray-maria-"))
+        self.socket = self.folder / "socket"
+        self.port = free_port()
+        self._settings = settings
+        made = subprocess.run(
+            [
+                "mariadb-install-db",
+                "--no-defaults",
+                f"--datadir={self.folder / 'data'}",
+                f"--user={getpass.getuser()}",
+                "--auth-root-authentication-method=normal",
+                "--skip-test-db",
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert made.returncode == 0, made.stdout
+        self.start()
+        self.run(
+            f"CREATE DATABASE {DATABASE}",
+            f"CREATE USER {USER} IDENTIFIED BY '{PASSWORD.replace(chr(39), chr(39) * 2)}'",
+            f"GRANT ALL ON *.* TO {USER} WITH GRANT OPTION",
+            database=None,
+        )
+
+    def start(self) -> None:
+        settings = {
+            "datadir": self.folder / "data",
+            "socket": self.socket,
+            "port": self.port,
+            "bind-address": "127.0.0.1",
+            "pid-file": self.folder / "pid",
+            "user": getpass.getuser(),
+            "innodb-flush-log-at-trx-commit": 0,
+            "innodb-buffer-pool-size": "64M",
+            "character-set-server": "utf8mb4",
+            # Tests must fail rather than hang.
+            "max-statement-time": 60,
+            **{name.replace("_", "-"): value for name, value in self._settings.items()},
+        }
+        arguments = [f"--{name}={value}" for name, value in settings.items()]
+        with open(self.folder / "log", "a") as log:
+            self.process = subprocess.Popen(
+                ["mariadbd", "--no-defaults", "--skip-name-resolve", *arguments],
+                stdout=log,
+                stderr=log,
+                cwd="/",
+                # A server that starts removes temporary tables of others from a shared folder.
+                env={
+                    "PATH": f"{os.environ['PATH']}:/usr/sbin",
+                    "LC_ALL": "C",
+                    "TMPDIR": str(self.folder),
+                },
+            )
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                return self.connect(database=None).close()
+            except pymysql.OperationalError:
+                running = self.process.poll() is None and time.monotonic() < deadline
+                assert running, f"MariaDB did not start: {self.log()}"
+                time.sleep(0.02)
+
+    def uri(self, options: str = "", *, database: str = DATABASE, scheme: str = "mysql") -> str:
+        """The uri of the server over TCP; options begin with ``?``."""
+        password = PASSWORD.replace("'", "%27").replace(" ", "%20")
+        return f"{scheme}://{USER}:{password}@127.0.0.1:{self.port}/{database}{options}"
+
+    def unix(self) -> str:
+        """The uri of the server over its Unix socket."""
+        return f"mysql://root@localhost/{DATABASE}?socket={self.socket}"
+
+    def connect(self, database: str | None = DATABASE) -> pymysql.Connection[Any]:
+        """A connection of root's in autocommit mode. It returns values as the server's own text."""
+        return pymysql.connect(
+            unix_socket=str(self.socket),
+            user="root",
+            database=database,
+            autocommit=True,
+            charset="utf8mb4",
+            conv={},
+            init_command="SET time_zone = '+00:00'",
+        )
+
+    def run(self, *statements: str, database: str | None = DATABASE) -> None:
+        """Run statements that return no rows."""
+        with contextlib.closing(self.connect(database)) as connection:
+            cursor = connection.cursor()
+            for statement in statements:
+                cursor.execute(statement)
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """The rows of a statement, each value as the server's own text."""
+        with contextlib.closing(self.connect()) as connection:
+            cursor = connection.cursor()
+            cursor.execute(sql)
+            return list(cursor.fetchall())
+
+    def log(self) -> str:
+        return (self.folder / "log").read_text(errors="replace")
+
+    def kill(self) -> None:
+        """End the server at once, as a crash does."""
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self) -> None:
+        self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)

@@ -1,0 +1,343 @@
+"""MySQL and MariaDB as a source, with a real MariaDB server."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from mysql_server import DATABASE, PASSWORD, USER, MariaServer
+from proxy import Proxy
+from server import binary
+
+import dray
+
+BIG = 200_000
+NUMBERS = "SELECT id, text, amount FROM numbers ORDER BY id"
+DDL = (
+    "CREATE TABLE numbers (id int PRIMARY KEY, text varchar(20), amount decimal(12,2))",
+    f"INSERT INTO numbers SELECT seq, concat('row ', seq), seq / 100 FROM seq_0_to_{BIG - 1}",
+    "CREATE TABLE pets (id int AUTO_INCREMENT PRIMARY KEY, name varchar(20) NOT NULL)",
+    "INSERT INTO pets (name) VALUES ('cat'), ('dog')",
+    "CREATE TABLE toys (id int PRIMARY KEY, pet int, CONSTRAINT of_pet FOREIGN KEY (pet) "
+    "REFERENCES pets (id))",
+    "CREATE VIEW names AS SELECT name FROM pets",
+    "CREATE PROCEDURE two_results() BEGIN SELECT 1 AS a; SELECT 2 AS b; END",
+    "CREATE PROCEDURE one_result(n int) BEGIN SELECT n + 1 AS a; END",
+)
+#: A result that takes hours. MariaDB looks whether it was killed for each row.
+FOREVER = "SELECT a.seq FROM seq_1_to_1000000 a JOIN seq_1_to_1000000 b"
+SLEEP = "SELECT sleep(50)"
+
+
+@pytest.fixture(scope="module")
+def shop(mariadb: MariaServer) -> MariaServer:
+    mariadb.run(*DDL)
+    return mariadb
+
+
+@pytest.fixture
+def connection(shop: MariaServer) -> Iterator[dray.Connection]:
+    with dray.connect(shop.uri()) as connection:
+        yield connection
+
+
+def check_usable(connection: dray.Connection) -> None:
+    assert list(connection.query("SELECT 1 + 1")) == [(2,)]
+
+
+def test_all_ways_to_read(connection: dray.Connection) -> None:
+    table = connection.query(NUMBERS).arrow()
+    table.validate(full=True)
+    assert table.schema.types == [pa.int32(), pa.string(), pa.decimal128(12, 2)]
+    assert table.column("id").to_pylist() == list(range(BIG))
+    assert table.column("amount")[101].as_py() == Decimal("1.01")
+    batches = list(connection.query(NUMBERS, batch_rows=10_000).batches())
+    assert len(batches) > 1 and pa.Table.from_batches(batches).equals(table.combine_chunks())
+    assert connection.query(NUMBERS).pandas().shape == (BIG, 3)
+    polars = connection.query(NUMBERS, strings="view").polars()
+    assert polars["text"].to_list() == table.column("text").to_pylist()
+    result = connection.query(NUMBERS)
+    result.arrow()
+    stats = result.stats
+    assert stats.path == "rows" and stats.rows == BIG and stats.wire_bytes > 0
+    assert [column.name for column in stats.columns] == ["id", "text", "amount"]
+
+
+def test_the_server(shop: MariaServer, connection: dray.Connection) -> None:
+    assert connection.server.startswith("MariaDB 10.")
+    assert "mysql://" in repr(connection) and PASSWORD not in repr(connection)
+    with dray.connect(shop.uri(scheme="mariadb")) as other:
+        check_usable(other)
+    with dray.connect(shop.unix()) as other:
+        assert list(other.query("SELECT database()")) == [(DATABASE,)]
+
+
+def test_parameters(connection: dray.Connection) -> None:
+    sql = "SELECT ?, ?, ?, ?, '?' AS question"
+    values: list[Any] = [1, "it's ü", None, Decimal("1.50")]
+    row = list(connection.query(sql, values))[0]
+    assert row == (1, "it's ü", None, Decimal("1.50"), "?")
+    sql = "SELECT id FROM numbers WHERE id = ? OR text = ? ORDER BY id"
+    assert list(connection.query(sql, [5, "row 7"])) == [(5,), (7,)]
+    # The same statement, prepared, with other types.
+    assert list(connection.query(sql, ["5", b"row 7"])) == [(5,), (7,)]
+    for given in ([], [1], [1, 2, 3]):
+        with pytest.raises(dray.Error, match="2 parameters"):
+            connection.query(sql, given).arrow()
+    with pytest.raises(dray.Error, match="parameter 1: .*nan"):
+        connection.query("SELECT ?", [float("nan")])
+    check_usable(connection)
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind", "sqlstate", "what"),
+    [
+        ("SELEC 1", dray.QueryError, "42000", "SELEC"),
+        ("SELECT * FROM nowhere", dray.QueryError, "42S02", "nowhere"),
+        ("SELECT nothing FROM pets", dray.QueryError, "42S22", "nothing"),
+        ("INSERT INTO pets VALUES (1, 'x')", dray.ExecutionError, "23000", "Duplicate"),
+        ("SELECT 1; SELECT 2", dray.QueryError, "42000", "syntax"),
+        ("SELECT json_extract('{}', '$', NULL, '[')", None, None, ""),
+        ("LOAD DATA LOCAL INFILE '/etc/passwd' INTO TABLE pets", dray.Error, None, ""),
+    ],
+)
+def test_statements_that_fail(
+    connection: dray.Connection, sql: str, kind: Any, sqlstate: str | None, what: str
+) -> None:
+    if kind is None:
+        list(connection.query(sql))
+    else:
+        with pytest.raises(kind, match=what) as caught:
+            connection.query(sql).arrow()
+        assert sqlstate in (None, caught.value.sqlstate)
+    check_usable(connection)
+
+
+def test_errors_in_mid_result(connection: dray.Connection) -> None:
+    sql = f"SELECT id, (SELECT 1 FROM seq_1_to_2 WHERE id = {BIG - 5}) FROM numbers ORDER BY id"
+    batches = connection.query(sql, batch_rows=1000).batches()
+    assert next(batches).num_rows
+    with pytest.raises(dray.ExecutionError, match="more than 1 row"):
+        for _ in batches:
+            pass
+    check_usable(connection)
+
+
+def test_changes_and_transactions(shop: MariaServer, connection: dray.Connection) -> None:
+    assert list(connection.query("CREATE TEMPORARY TABLE t (i int)")) == []
+    list(connection.query("INSERT INTO t VALUES (1), (2)"))
+    list(connection.query("BEGIN"))
+    list(connection.query("DELETE FROM t WHERE i = ?", [1]))
+    assert list(connection.query("SELECT i FROM t")) == [(2,)]
+    list(connection.query("ROLLBACK"))
+
+
+def test_procedures(connection: dray.Connection) -> None:
+    assert list(connection.query("CALL one_result(?)", [4])) == [(5,)]
+    with pytest.raises(dray.Error, match="second|more than one|another result"):
+        connection.query("CALL two_results()").arrow()
+    check_usable(connection)
+
+
+def test_statements_that_are_not_prepared(connection: dray.Connection) -> None:
+    rows = list(connection.query("SHOW DATABASES"))
+    assert (DATABASE,) in rows
+    assert list(connection.query("SHOW TABLES LIKE 'pets'")) == [("pets",)]
+    assert list(connection.query("EXPLAIN SELECT 1"))
+
+
+def test_a_table_that_changes_between_runs(shop: MariaServer, connection: dray.Connection) -> None:
+    shop.run("CREATE TABLE changing (a int)", "INSERT INTO changing VALUES (1)")
+    sql = "SELECT * FROM changing"
+    assert list(connection.query(sql)) == [(1,)]
+    shop.run("ALTER TABLE changing ADD b varchar(5) DEFAULT 'x' FIRST, MODIFY a bigint unsigned")
+    table = connection.query(sql).arrow()
+    assert table.schema.types == [pa.string(), pa.uint64()] and table.to_pylist() == [
+        {"b": "x", "a": 1}
+    ]
+
+
+def test_a_result_that_is_given_up(connection: dray.Connection) -> None:
+    for _ in range(3):
+        with connection.query(FOREVER, batch_rows=1000) as result:
+            next(result.rows())
+        check_usable(connection)
+
+
+def test_cancelling(connection: dray.Connection) -> None:
+    result = connection.query(FOREVER, batch_rows=1000)
+    next(result.rows())
+    threading.Timer(0.3, result.cancel).start()
+    began = time.monotonic()
+    with pytest.raises(dray.CancelledError):
+        for _ in result.rows():
+            pass
+    assert time.monotonic() - began < 20
+    check_usable(connection)
+
+
+@pytest.mark.parametrize("sql", [SLEEP, FOREVER, "SELECT max(a.seq) " + FOREVER[13:]])
+def test_interrupting(shop: MariaServer, sql: str) -> None:
+    """Ctrl-C ends the statement at the server, and the connection can be used again."""
+    code = """
+import sys, dray
+connection = dray.connect(sys.argv[1])
+print("going", flush=True)
+try:
+    list(connection.query(sys.argv[2]))
+except KeyboardInterrupt:
+    print("interrupted", connection.query("SELECT 1").arrow().num_rows)
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, shop.uri(), sql], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "going\n"
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=30)[0] == "interrupted 1\n"
+    running = "SELECT count(*) FROM information_schema.processlist WHERE info LIKE %s"
+    assert shop.rows(running.replace("%s", f"'{sql[:20]}%'")) == [("0",)]
+
+
+def test_logins_that_fail(shop: MariaServer) -> None:
+    with pytest.raises(dray.AuthenticationError, match="Access denied") as caught:
+        dray.connect(f"mysql://{USER}:wrong@127.0.0.1:{shop.port}/")
+    assert caught.value.sqlstate == "28000" and "wrong" not in str(caught.value)
+    with pytest.raises(dray.Error, match="nowhere"):
+        dray.connect(shop.uri(database="nowhere"))
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        with pytest.raises(dray.ConnectionError, match=str(port)):
+            dray.connect(f"mysql://me@127.0.0.1:{port}/")
+    with pytest.raises(dray.UsageError, match="speed"):
+        dray.connect(shop.uri("?speed=fast"))
+    with pytest.raises(dray.UsageError, match="ssl-ca"):
+        dray.connect(shop.uri(), token="0123456789abcdef")
+
+
+def test_options_of_postgresql(connection: dray.Connection) -> None:
+    for options in ({"extension": True}, {"numeric": "float64"}, {"partitions": 2}):
+        with pytest.raises(dray.UsageError, match="for PostgreSQL"):
+            connection.query("SELECT 1", **options)
+    check_usable(connection)
+
+
+@pytest.mark.parametrize("after", [0, 1, 5, 300, 100_000])
+def test_a_connection_that_breaks(shop: MariaServer, after: int) -> None:
+    """A result that was cut is an error, never a shorter result."""
+
+    class Cut(Proxy):
+        limit = 1 << 60
+
+        def down(self, server: socket.socket, client: socket.socket) -> None:
+            while data := server.recv(65_536):
+                if len(data) >= self.limit:
+                    client.sendall(data[: self.limit])
+                    client.close()
+                    return
+                client.sendall(data)
+                if self.limit < 1 << 59:
+                    self.limit -= len(data)
+
+    proxy = Cut(("127.0.0.1", shop.port))
+    uri = shop.uri("?ssl-mode=disabled").replace(str(shop.port), str(proxy.port))
+    with dray.connect(uri) as connection:
+        check_usable(connection)
+        proxy.limit = after
+        with pytest.raises(dray.ConnectionError):
+            connection.query(NUMBERS).arrow()
+        with pytest.raises(dray.Error, match="connect again"):
+            connection.query("SELECT 1")
+    proxy.close()
+
+
+def test_a_server_that_is_killed() -> None:
+    server = MariaServer()
+    try:
+        with dray.connect(server.uri()) as connection:
+            rows = connection.query(FOREVER, batch_rows=1000).batches()
+            next(rows)
+            server.kill()
+            with pytest.raises(dray.ConnectionError):
+                for _ in rows:
+                    pass
+        server.start()
+        with dray.connect(server.uri()) as connection:
+            check_usable(connection)
+    finally:
+        server.stop()
+
+
+def test_a_silent_server(shop: MariaServer) -> None:
+    with dray.connect(shop.uri(), read_timeout=0.5) as connection:
+        with pytest.raises(dray.ConnectionError, match="read_timeout"):
+            connection.query(SLEEP).arrow()
+
+
+def test_rows_above_the_limit(connection: dray.Connection) -> None:
+    sql = "SELECT repeat('x', ?)"
+    # Two packets of the protocol.
+    assert len(list(connection.query(sql, [15_000_000]))[0][0]) == 15_000_000
+    with pytest.raises(dray.Error, match="row_bytes_max"):
+        connection.query(sql, [3_000_000], row_bytes_max=2_000_000).arrow()
+    check_usable(connection)
+
+
+def test_the_program(shop: MariaServer, tmp_path: Path) -> None:
+    def run(*arguments: str) -> str:
+        ran = subprocess.run(
+            [str(binary()), *arguments], capture_output=True, text=True, timeout=60
+        )
+        assert ran.returncode == 0, ran.stderr
+        return ran.stdout
+
+    target = tmp_path / "numbers.parquet"
+    run("export", shop.uri(), NUMBERS, "-o", str(target))
+    assert pq.read_table(target).num_rows == BIG
+    shown = run("query", shop.uri(), "SELECT name FROM pets WHERE id = ?", "-p", "2")
+    assert "dog" in shown
+    listed = run("tables", shop.uri(), "--format", "json").splitlines()
+    tables = [json.loads(line) for line in listed]
+    assert f"{DATABASE}.pets" in {table["table"] for table in tables}
+    explained = run("explain", shop.uri(), NUMBERS)
+    assert "rows in the database's own protocol" in explained and PASSWORD not in explained
+
+
+def test_adbc(shop: MariaServer) -> None:
+    from adbc_client import connect
+
+    with connect(shop.uri()) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT id, name FROM pets WHERE id < ?", (3,))
+        assert cursor.fetch_arrow_table().to_pydict() == {"id": [1, 2], "name": ["cat", "dog"]}
+        assert connection.adbc_get_info()["vendor_name"] == "MariaDB"
+        assert connection.adbc_current_catalog == DATABASE
+        found = connection.adbc_get_objects(catalog_filter=DATABASE).read_all().to_pylist()
+        (catalog,) = found
+        (schema,) = catalog["catalog_db_schemas"]
+        tables = {table["table_name"]: table for table in schema["db_schema_tables"]}
+        assert tables["names"]["table_type"] == "view"
+        columns = [column["column_name"] for column in tables["pets"]["table_columns"]]
+        assert columns == ["id", "name"]
+        kinds = {
+            constraint["constraint_type"]: constraint
+            for constraint in tables["toys"]["table_constraints"]
+        }
+        assert kinds["PRIMARY KEY"]["constraint_column_names"] == ["id"]
+        (usage,) = kinds["FOREIGN KEY"]["constraint_column_usage"]
+        assert (usage["fk_table"], usage["fk_column_name"]) == ("pets", "id")
+        schema = connection.adbc_get_table_schema("pets")
+        assert schema.types == [pa.int32(), pa.string()]
