@@ -1,0 +1,1 @@
+"""MariaDB as a source: Dray beside other clients."""
