@@ -6,6 +6,7 @@ import contextlib
 import getpass
 import os
 import shutil
+import socket
 import subprocess
 import tempfile
 import time
@@ -84,13 +85,15 @@ class MariaServer:
                 },
             )
         deadline = time.monotonic() + 60
-        while True:
-            try:
-                return self.connect(database=None).close()
-            except pymysql.OperationalError:
-                running = self.process.poll() is None and time.monotonic() < deadline
-                assert running, f"MariaDB did not start: {self.log()}"
-                time.sleep(0.02)
+        while not self._answers():
+            running = self.process.poll() is None and time.monotonic() < deadline
+            assert running, f"MariaDB did not start: {self.log()}"
+            time.sleep(0.02)
+
+    def _answers(self) -> bool:
+        with socket.socket(socket.AF_UNIX) as probe:
+            # A socket of a server that was killed refuses, too.
+            return probe.connect_ex(str(self.socket)) == 0
 
     def uri(self, options: str = "", *, database: str = DATABASE, scheme: str = "mysql") -> str:
         """The uri of the server over TCP; options begin with ``?``."""

@@ -96,7 +96,7 @@ def test_parameters(connection: dray.Connection) -> None:
     for given in ([], [1], [1, 2, 3]):
         with pytest.raises(dray.Error, match="2 parameters"):
             connection.query(sql, given).arrow()
-    with pytest.raises(dray.Error, match="parameter 1: .*nan"):
+    with pytest.raises(dray.Error, match="parameter 1: .*NaN"):
         connection.query("SELECT ?", [float("nan")])
     check_usable(connection)
 
@@ -110,7 +110,7 @@ def test_parameters(connection: dray.Connection) -> None:
         ("INSERT INTO pets VALUES (1, 'x')", dray.ExecutionError, "23000", "Duplicate"),
         ("SELECT 1; SELECT 2", dray.QueryError, "42000", "syntax"),
         ("SELECT json_extract('{}', '$', NULL, '[')", None, None, ""),
-        ("LOAD DATA LOCAL INFILE '/etc/passwd' INTO TABLE pets", dray.Error, None, ""),
+        ("LOAD DATA LOCAL INFILE '/etc/passwd' INTO TABLE pets", dray.Error, None, "(?i)local"),
     ],
 )
 def test_statements_that_fail(
@@ -146,7 +146,7 @@ def test_changes_and_transactions(shop: MariaServer, connection: dray.Connection
 
 def test_procedures(connection: dray.Connection) -> None:
     assert list(connection.query("CALL one_result(?)", [4])) == [(5,)]
-    with pytest.raises(dray.Error, match="second|more than one|another result"):
+    with pytest.raises(dray.Error, match="more than once"):
         connection.query("CALL two_results()").arrow()
     check_usable(connection)
 
@@ -178,11 +178,12 @@ def test_a_result_that_is_given_up(connection: dray.Connection) -> None:
 
 def test_cancelling(connection: dray.Connection) -> None:
     result = connection.query(FOREVER, batch_rows=1000)
-    next(result.rows())
+    rows = result.rows()
+    next(rows)
     threading.Timer(0.3, result.cancel).start()
     began = time.monotonic()
-    with pytest.raises(dray.CancelledError):
-        for _ in result.rows():
+    with pytest.raises(dray.Cancelled):
+        for _ in rows:
             pass
     assert time.monotonic() - began < 20
     check_usable(connection)
@@ -196,7 +197,7 @@ import sys, dray
 connection = dray.connect(sys.argv[1])
 print("going", flush=True)
 try:
-    list(connection.query(sys.argv[2]))
+    connection.query(sys.argv[2]).arrow()
 except KeyboardInterrupt:
     print("interrupted", connection.query("SELECT 1").arrow().num_rows)
 """
@@ -247,7 +248,7 @@ def test_a_connection_that_breaks(shop: MariaServer, after: int) -> None:
             while data := server.recv(65_536):
                 if len(data) >= self.limit:
                     client.sendall(data[: self.limit])
-                    client.close()
+                    client.shutdown(socket.SHUT_RDWR)
                     return
                 client.sendall(data)
                 if self.limit < 1 << 59:
