@@ -236,6 +236,11 @@ impl<'a> Values<'a> {
         Ok(values)
     }
 
+    /// The uri's values alone.
+    pub(super) fn of_uri(&self) -> Self {
+        Self { uri: self.uri.clone(), files: Vec::new(), variable: &|_| None }
+    }
+
     /// The uri's value of a key, unless it is empty.
     fn given(&self, key: &str) -> Option<&str> {
         let given = self.uri.iter().find(|(known, _)| *known == key);
@@ -370,6 +375,20 @@ mod tests {
             assert_eq!(params.ssl_mode, mode, "{query}");
             assert_eq!(params.tls.verification != Verification::None, is_verified, "{query}");
         }
+        for (query, text, mode) in [
+            ("ssl-ca=/ca.pem", "ssl-mode=PREFERRED\nskip-ssl", SslMode::VerifyCa),
+            ("ssl=1", "ssl-mode=DISABLED", SslMode::Required),
+            ("ssl", "skip-ssl", SslMode::Required),
+            ("ssl-verify-server-cert", "ssl-mode=DISABLED", SslMode::VerifyIdentity),
+            ("ssl=0", "ssl-mode=VERIFY_CA\nssl-ca=/ca.pem", SslMode::Disabled),
+            ("ssl-cert=/c.pem", "ssl-mode=REQUIRED", SslMode::Required),
+            ("", "ssl-ca=/ca.pem", SslMode::VerifyCa),
+        ] {
+            let file = with_file(folder.path(), &format!("[client]\n{text}"));
+            let params = parse(&format!("mysql://h?{query}&{file}"), &[]).unwrap();
+            assert_eq!(params.ssl_mode, mode, "{query} {text}");
+        }
+        let none = with_file(folder.path(), "");
         let params = parse(&format!("mysql://h?tls-version=TLSv1.3&{none}"), &[]).unwrap();
         assert!(params.tls.allow_1_3 && !params.tls.allow_1_2);
         for (query, expected) in [

@@ -25,30 +25,36 @@ const SSL_MODES: [(&str, SslMode); 5] = [
     ("VERIFY_IDENTITY", SslMode::VerifyIdentity),
 ];
 
+/// The mode that the values ask for, if they do.
+fn mode_of(values: &Values<'_>) -> Result<Option<SslMode>> {
+    if let Some(word) = values.value("ssl-mode") {
+        let plain = word.to_ascii_uppercase().replace('-', "_");
+        let found = SSL_MODES.iter().find(|(name, _)| *name == plain);
+        return found.map(|(_, mode)| Some(*mode)).ok_or_else(|| {
+            let names: Vec<_> = SSL_MODES.iter().map(|(name, _)| *name).collect();
+            invalid("ssl-mode", &word, &names.join(", "))
+        });
+    }
+    // MariaDB's keys, and what MySQL's client concludes from the name of a file.
+    let has_authority = values.value("ssl-ca").is_some();
+    Ok(match (values.flag("ssl")?, values.flag("ssl-verify-server-cert")?) {
+        (Some(false), _) => Some(SslMode::Disabled),
+        (_, Some(true)) => Some(SslMode::VerifyIdentity),
+        (_, None) if has_authority => Some(SslMode::VerifyCa),
+        (Some(true), _) => Some(SslMode::Required),
+        (None, Some(false)) => Some(SslMode::Preferred),
+        (None, None) => None,
+    })
+}
+
 /// Reads the keys of TLS.
 pub(super) fn parse_tls(values: &Values<'_>) -> Result<(SslMode, TlsParams)> {
     let path = |key: &str| values.value(key).map(PathBuf::from);
     let (authority, crl) = (path("ssl-ca"), path("ssl-crl"));
-    let verifies = values.flag("ssl-verify-server-cert")?;
-    let given = match values.value("ssl-mode") {
-        Some(word) => {
-            let plain = word.to_ascii_uppercase().replace('-', "_");
-            let found = SSL_MODES.iter().find(|(name, _)| *name == plain).map(|(_, mode)| *mode);
-            Some(found.ok_or_else(|| {
-                let names: Vec<_> = SSL_MODES.iter().map(|(name, _)| *name).collect();
-                invalid("ssl-mode", &word, &names.join(", "))
-            })?)
-        }
-        None => None,
-    };
-    // MariaDB's keys, and what MySQL's client concludes from the name of a file.
-    let mode = match (given, values.flag("ssl")?, verifies) {
-        (Some(mode), _, _) => mode,
-        (None, Some(false), _) => SslMode::Disabled,
-        (None, _, Some(true)) => SslMode::VerifyIdentity,
-        (None, _, None) if authority.is_some() => SslMode::VerifyCa,
-        (None, Some(true), _) => SslMode::Required,
-        (None, None, _) => SslMode::Preferred,
+    // No file takes back, by another key, what the uri asks for.
+    let mode = match mode_of(&values.of_uri())? {
+        Some(mode) => mode,
+        None => mode_of(values)?.unwrap_or(SslMode::Preferred),
     };
     let roots = authority.map_or(Roots::System, Roots::File);
     let certificate = match (path("ssl-cert"), path("ssl-key")) {
