@@ -362,7 +362,7 @@ mod tests {
         let none = with_file(folder.path(), "");
         for (query, mode, is_verified) in [
             ("", SslMode::Preferred, false),
-            ("ssl_mode=verify-ca", SslMode::VerifyCa, true),
+            ("ssl_mode=verify-ca&ssl-ca=/ca.pem", SslMode::VerifyCa, true),
             ("sslMode=VERIFY_IDENTITY", SslMode::VerifyIdentity, true),
             ("ssl", SslMode::Required, false),
             ("ssl=0", SslMode::Disabled, false),
@@ -393,6 +393,7 @@ mod tests {
         assert!(params.tls.allow_1_3 && !params.tls.allow_1_2);
         for (query, expected) in [
             ("ssl-mode=on", "VERIFY_IDENTITY"),
+            ("ssl-mode=VERIFY_CA", "without ssl-ca"),
             ("ssl=maybe", "1 or 0"),
             ("ssl-key=/k", "ssl-cert"),
             ("tls-version=TLSv1.1", "TLSv1.2"),

@@ -56,6 +56,14 @@ pub(super) fn parse_tls(values: &Values<'_>) -> Result<(SslMode, TlsParams)> {
         Some(mode) => mode,
         None => mode_of(values)?.unwrap_or(SslMode::Preferred),
     };
+    if mode == SslMode::VerifyCa && authority.is_none() {
+        // Anybody gets a certificate of the system's authorities.
+        let what = "ssl-mode=VERIFY_CA without ssl-ca would trust every server with a certificate";
+        return Err(Error::usage(what).with_hint(
+            "ssl-ca names the file with the server's authority; ssl-mode=VERIFY_IDENTITY takes the \
+             system's authorities, and compares the host's name",
+        ));
+    }
     let roots = authority.map_or(Roots::System, Roots::File);
     let certificate = match (path("ssl-cert"), path("ssl-key")) {
         (Some(certificate), Some(key)) => Some((certificate, key)),

@@ -135,13 +135,19 @@ fn by_tls() {
         assert!(identity(by_name(&format!("ssl-mode={mode}&ssl-ca={ca}")).unwrap()).1, "{mode}");
         for error in [
             by_name(&format!("ssl-mode={mode}&ssl-ca={wrong}")),
-            by_name(&format!("ssl-mode={mode}")),
             by_name(&format!("ssl-mode={mode}&ssl-ca=/no/such/file")),
         ] {
             let error = refused(error);
             assert_eq!(error.kind(), ErrorKind::Authentication, "{mode}: {error}");
             assert!(error.hint().unwrap().contains("ssl-ca"), "{mode}: {error}");
         }
+    }
+    for (mode, kind) in
+        [("VERIFY_CA", ErrorKind::Usage), ("VERIFY_IDENTITY", ErrorKind::Authentication)]
+    {
+        let error = refused(by_name(&format!("ssl-mode={mode}")));
+        assert_eq!(error.kind(), kind, "{error}");
+        assert!(error.hint().unwrap().contains("ssl-ca"), "{mode}: {error}");
     }
     assert!(identity(by_address(&format!("ssl-mode=VERIFY_CA&ssl-ca={ca}")).unwrap()).1);
     let error = refused(by_address(&format!("ssl-mode=VERIFY_IDENTITY&ssl-ca={ca}")));
@@ -175,7 +181,7 @@ fn by_tls() {
 fn without_tls() {
     let server = Server::start(&["--skip-ssl"]);
     assert!(!identity(server.session()).1);
-    for query in ["ssl-mode=REQUIRED", "ssl-mode=VERIFY_CA", "ssl-verify-server-cert=1"] {
+    for query in ["ssl-mode=REQUIRED", "ssl-mode=VERIFY_IDENTITY", "ssl-verify-server-cert=1"] {
         let error = refused(server.log_in(&server.uri("tester:secret", query)));
         assert!(error.to_string().contains("does not have TLS"), "{query}: {error}");
     }
