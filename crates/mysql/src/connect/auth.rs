@@ -149,7 +149,7 @@ impl Authentication {
                 }
             }
             (Self::CachingSha2 { awaits_key: true } | Self::Sha256, key) => {
-                if secrets.is_tls || !secrets.asks_for_key {
+                if secrets.is_tls || secrets.server_key.is_some() || !secrets.asks_for_key {
                     return Err(malformed("a key that was not asked for"));
                 }
                 encrypt(secrets.password, nonce, key).map(Some)
@@ -326,6 +326,13 @@ mod tests {
         let decrypt = ["pkeyutl", "-decrypt", "-inkey", &private, "-in", &block, oaep[0], oaep[1]];
         let plain: Vec<u8> = openssl(&decrypt).iter().zip(NONCE).map(|(a, b)| a ^ b).collect();
         assert_eq!(plain, b"secret\0");
+        // A key that the server sends does not count beside the user's.
+        let asking = Secrets { asks_for_key: true, ..given };
+        let key = std::fs::read(&public).unwrap();
+        let mut sha256 = Authentication::named(b"sha256_password").unwrap();
+        assert_eq!(sha256.begin(NONCE, &asking).unwrap().len(), 256);
+        let error = sha256.go_on(&key, NONCE, &asking).unwrap_err();
+        assert!(error.to_string().contains("not asked for"), "{error}");
         let long = "x".repeat(215);
         let error = encrypt(long.as_bytes(), NONCE, &std::fs::read(&public).unwrap()).unwrap_err();
         assert!(error.to_string().contains("longer"), "{error}");
