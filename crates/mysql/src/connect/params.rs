@@ -8,18 +8,14 @@ use std::time::Duration;
 use dray_net::{TcpParams, TlsParams, parse_seconds};
 
 use super::option_files::OptionFiles;
-use super::tls::{SslMode, parse_tls};
+use super::tls::{SslMode, mode_of, parse_tls};
 use super::uri;
 use crate::error::{Error, Result};
 
 const DEFAULT_PORT: u16 = 3306;
-/// Where servers put their sockets: Debian's, Red Hat's, and those that are built from source.
-const SOCKETS: [&str; 4] = [
-    "/run/mysqld/mysqld.sock",
-    "/var/run/mysqld/mysqld.sock",
-    "/var/lib/mysql/mysql.sock",
-    "/tmp/mysql.sock",
-];
+/// Where servers put their sockets: Debian's and Red Hat's. In `/tmp` anybody may listen.
+const SOCKETS: [&str; 3] =
+    ["/run/mysqld/mysqld.sock", "/var/run/mysqld/mysqld.sock", "/var/lib/mysql/mysql.sock"];
 /// Keys and the variables that have their values where neither uri nor file does.
 const VARIABLES: [(&str, &str); 5] = [
     ("host", "MYSQL_HOST"),
@@ -132,6 +128,12 @@ impl ConnectParams {
             })?,
         };
         let (ssl_mode, tls) = parse_tls(values)?;
+        let place = parse_place(values)?;
+        if matches!(place, Place::Unix(_)) && mode_of(&values.of_uri())? >= Some(SslMode::Required)
+        {
+            return Err(Error::usage("the uri asks for TLS, which a Unix socket does not have")
+                .with_hint("name a host, or take the keys of TLS out: nobody reads along here"));
+        }
         let seconds = |key: &str| match values.value(key) {
             Some(value) => match parse_seconds(&value) {
                 Some(timeout) => Ok(Some(timeout)),
@@ -140,7 +142,7 @@ impl ConnectParams {
             None => Ok(None),
         };
         Ok(Self {
-            place: parse_place(values)?,
+            place,
             user,
             password: values.value("password"),
             database: values.value("database"),
@@ -388,6 +390,14 @@ mod tests {
             let params = parse(&format!("mysql://h?{query}&{file}"), &[]).unwrap();
             assert_eq!(params.ssl_mode, mode, "{query} {text}");
         }
+        let none = with_file(folder.path(), "");
+        for query in ["ssl-mode=REQUIRED", "ssl=1", "ssl-ca=/ca.pem", "ssl-verify-server-cert"] {
+            let error = parse(&format!("mysql:///?socket=/s&{query}&{none}"), &[]).unwrap_err();
+            assert!(error.to_string().contains("Unix socket"), "{query}: {error}");
+        }
+        // A file is for all servers.
+        let file = with_file(folder.path(), "[client]\nssl-mode=REQUIRED");
+        parse(&format!("mysql:///?socket=/s&{file}"), &[]).unwrap();
         let none = with_file(folder.path(), "");
         let params = parse(&format!("mysql://h?tls-version=TLSv1.3&{none}"), &[]).unwrap();
         assert!(params.tls.allow_1_3 && !params.tls.allow_1_2);

@@ -26,7 +26,7 @@ const SSL_MODES: [(&str, SslMode); 5] = [
 ];
 
 /// The mode that the values ask for, if they do.
-fn mode_of(values: &Values<'_>) -> Result<Option<SslMode>> {
+pub(super) fn mode_of(values: &Values<'_>) -> Result<Option<SslMode>> {
     if let Some(word) = values.value("ssl-mode") {
         let plain = word.to_ascii_uppercase().replace('-', "_");
         let found = SSL_MODES.iter().find(|(name, _)| *name == plain);
