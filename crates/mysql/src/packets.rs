@@ -36,6 +36,8 @@ pub(crate) struct PacketStream<S> {
     continues: bool,
     /// The sequence number of the next packet, in either direction.
     sequence: u8,
+    /// The numbers are checked.
+    is_numbered: bool,
     broken: bool,
     /// The time spent in reading, mostly waiting.
     waited: Duration,
@@ -51,6 +53,7 @@ impl<S: Read + Write> PacketStream<S> {
             joined: Vec::new(),
             continues: false,
             sequence: 0,
+            is_numbered: true,
             broken: false,
             waited: Duration::ZERO,
         }
@@ -75,6 +78,12 @@ impl<S: Read + Write> PacketStream<S> {
         }
         let sequence = self.sequence;
         Ok(PacketStream { sequence, ..PacketStream::new(with(self.stream)?) })
+    }
+
+    /// The same stream, whose numbers do not count. The server begins them anew within a compressed
+    /// answer; the compressed packets have numbers of their own.
+    pub(crate) fn unnumbered(self) -> Self {
+        Self { is_numbered: false, ..self }
     }
 
     /// Whether the connection broke or was given up.
@@ -186,13 +195,13 @@ impl<S: Read + Write> PacketStream<S> {
         }
     }
 
-    /// The payload's length of the next packet, whose number is checked.
+    /// The payload's length of the next packet. Its number is checked, unless it is compressed.
     #[inline]
     fn peek(&mut self, check: CancelCheck<'_>) -> Result<usize> {
         self.fill(HEADER_BYTES, check)?;
         let head = &self.buffer[self.start..];
         let bytes = u32::from_le_bytes([head[0], head[1], head[2], 0]) as usize;
-        match head[3] == self.sequence {
+        match head[3] == self.sequence || !self.is_numbered {
             true => Ok(bytes),
             false => Err(self.out_of_sequence(bytes, check)),
         }

@@ -124,7 +124,7 @@ pub(super) fn log_in(
     packets.send(&out, check)?;
     authenticate(&mut packets, &mut authentication, &greeting.nonce, &secrets, check)?;
     if capabilities.contains(CapabilityFlags::CLIENT_COMPRESS) {
-        packets = packets.replace(|connection| Ok(connection.compressed()))?;
+        packets = packets.replace(|connection| Ok(connection.compressed()))?.unnumbered();
     }
     let server = Server {
         version: greeting.version.clone(),

@@ -198,4 +198,8 @@ fn compressed() {
     let length = ask(&format!("SELECT LENGTH('{long}')"));
     assert_eq!(length[0][0].as_deref(), Some((17 << 20).to_string().as_str()));
     assert_eq!(ask("SELECT seq FROM seq_1_to_100000").len(), 100_000);
+    ask("CREATE PROCEDURE two() BEGIN SELECT 1 AS a; SELECT seq FROM seq_1_to_3; END");
+    for _ in 0..2 {
+        assert_eq!(ask("CALL two()").len(), 4);
+    }
 }
