@@ -147,21 +147,23 @@ impl Compression {
             for part in self.written.chunks(PART_BYTES_MAX) {
                 let at = self.out.len();
                 self.out.extend([0; HEADER_BYTES]);
-                let plain_length = match part.len() < COMPRESSED_BYTES_MIN {
-                    true => {
-                        self.out.extend(part);
-                        0
-                    }
-                    false => {
-                        let mut encoder = ZlibEncoder::new(&mut self.out, Default::default());
-                        encoder.write_all(part)?;
-                        encoder.finish()?;
-                        part.len()
-                    }
-                };
-                let [a, b, c, ..] = (self.out.len() - at - HEADER_BYTES).to_le_bytes();
+                let body = at + HEADER_BYTES;
+                let mut plain_length = 0;
+                if part.len() >= COMPRESSED_BYTES_MIN {
+                    let mut encoder = ZlibEncoder::new(&mut self.out, Default::default());
+                    encoder.write_all(part)?;
+                    encoder.finish()?;
+                    plain_length = part.len();
+                }
+                // What does not shrink may not fit into a compressed packet.
+                if plain_length == 0 || self.out.len() - body >= part.len() {
+                    self.out.truncate(body);
+                    self.out.extend(part);
+                    plain_length = 0;
+                }
+                let [a, b, c, ..] = (self.out.len() - body).to_le_bytes();
                 let [d, e, f, ..] = plain_length.to_le_bytes();
-                self.out[at..at + HEADER_BYTES].copy_from_slice(&[a, b, c, self.sequence, d, e, f]);
+                self.out[at..body].copy_from_slice(&[a, b, c, self.sequence, d, e, f]);
                 self.sequence = self.sequence.wrapping_add(1);
             }
             self.written.clear();
@@ -248,13 +250,21 @@ mod tests {
         }
     }
 
+    fn hash(number: u32) -> u8 {
+        (number.wrapping_mul(0x9e37_79b9).rotate_left(15).wrapping_mul(0x85eb_ca6b) >> 24) as u8
+    }
+
     #[test]
     fn both_ways() {
         for length in [0, 1, 49, 50, 1000] {
             let plain: Vec<u8> = (0..length).map(|i| (i % 7) as u8).collect();
-            let mut connection = sent(&plain);
-            assert!(connection.stream.bytes.len() <= plain.len() + HEADER_BYTES, "{length}");
-            assert_eq!(received(&mut connection).unwrap(), plain, "{length}");
+            // Hashes do not shrink.
+            let odd: Vec<u8> = plain.iter().zip(0u32..).map(|(_, i)| hash(i)).collect();
+            for plain in [plain, odd] {
+                let mut connection = sent(&plain);
+                assert!(connection.stream.bytes.len() <= plain.len() + HEADER_BYTES, "{length}");
+                assert_eq!(received(&mut connection).unwrap(), plain, "{length}");
+            }
         }
     }
 
