@@ -167,7 +167,8 @@ fn parse_place(values: &Values<'_>) -> Result<Place> {
             .parse()
             .ok()
             .filter(|port| *port > 0)
-            .ok_or_else(|| invalid("port", &port, "1 to 65535"))?,
+            // It may be part of a password.
+            .ok_or_else(|| Error::usage("the port is not a number from 1 to 65535"))?,
         None => DEFAULT_PORT,
     };
     let tcp = |host: &str| Place::Tcp { host: host.to_owned(), port };
@@ -327,11 +328,13 @@ mod tests {
         for (uri, expected) in [
             ("mysql://h?socket=/s", "socket"),
             ("mysql://h:0", "port"),
-            ("mysql://h:x", "port"),
+            ("mysql://root:secret", "port"),
+            ("mysql://root:secret/x", "port"),
             ("mysql://?protocol=pipe", "tcp or socket"),
         ] {
             let error = parse(uri, &[]).unwrap_err();
             assert!(error.to_string().contains(expected), "{uri}: {error}");
+            assert!(!error.to_string().contains("secret"), "{uri}: {error}");
         }
     }
 

@@ -59,6 +59,10 @@ pub(super) fn split(uri: &str) -> Result<Vec<(&'static str, String)>> {
     }
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (server, database) = rest.split_once('/').unwrap_or((rest, ""));
+    if database.contains('@') {
+        return Err(Error::usage("the uri has an @ after its first /")
+            .with_hint("write / in a password as %2F, and @ in a database's name as %40"));
+    }
     let (user, host) = server.rsplit_once('@').unwrap_or(("", server));
     let (user, password) = match user.split_once(':') {
         Some((user, password)) => (user, Some(password)),
@@ -77,9 +81,13 @@ pub(super) fn split(uri: &str) -> Result<Vec<(&'static str, String)>> {
     if let Some(password) = password {
         values.push(("password", decode(password, "password")?));
     }
+    let mut before = "";
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let key = known_key(&decode(key, "key")?)?;
+        // A password with an & goes on here.
+        let is_secret = before == "password" || !pair.contains('=');
+        let key = known_key(&decode(key, "key")?, is_secret)?;
+        before = key;
         if values.iter().any(|(known, _)| *known == key) {
             return Err(Error::usage(format!("the uri gives {key} twice")));
         }
@@ -88,15 +96,14 @@ pub(super) fn split(uri: &str) -> Result<Vec<(&'static str, String)>> {
     Ok(values)
 }
 
-/// A key as it is named here.
-fn known_key(key: &str) -> Result<&'static str> {
+/// A key as it is named here. No error quotes one that may be part of a password.
+fn known_key(key: &str, is_secret: bool) -> Result<&'static str> {
     let plain = key.to_ascii_lowercase().replace('_', "-");
     let alias = ALIASES.iter().find(|(alias, _)| *alias == plain).map(|(_, key)| *key);
     let known = alias.or_else(|| KEYS.into_iter().find(|known| *known == plain));
     known.ok_or_else(|| {
-        // A password with an & would show its rest.
         let is_word = plain.chars().all(|c| c.is_ascii_lowercase() || c == '-') && plain.len() < 32;
-        let what = match is_word {
+        let what = match is_word && !is_secret {
             true => format!("{plain:?} is not a key of uris"),
             false => "the uri has an unknown key".to_owned(),
         };
@@ -165,6 +172,11 @@ mod tests {
             ("mysql://[::1]x/", "bracket"),
             ("mysql://u:secret%zz@h/", "percent-encoding"),
             ("mysql://u@h/?password=secret&secret2=5", "unknown key"),
+            ("mysql://u@h/?password=abc&secret", "unknown key"),
+            ("mysql://u@h/?password=abc&secret=5", "unknown key"),
+            ("mysql://u:pa?secret@h/", "unknown key"),
+            ("mysql://root:secret/x@db/shop", "%2F"),
+            ("mysql://root:a/secret@db/shop", "%2F"),
             ("mysql://h/#secret", "%23"),
         ] {
             let error = split(uri).unwrap_err();
