@@ -10,6 +10,8 @@ use crate::error::{Error, Result};
 const SYSTEM_FILES: [&str; 2] = ["/etc/my.cnf", "/etc/mysql/my.cnf"];
 /// The groups that clients read.
 const GROUPS: [&str; 3] = ["client", "client-server", "client-mariadb"];
+/// Options that say which servers to trust. They are not supported, and must not be passed over.
+const REFUSED: [&str; 4] = ["ssl-capath", "ssl-crlpath", "ssl-fp", "ssl-fplist"];
 /// Files that include each other end here.
 const DEPTH_MAX: usize = 10;
 /// Others write to their files may: more than this is no option file.
@@ -126,6 +128,9 @@ impl Reader {
                 is_ours = self.groups.iter().any(|ours| ours == group);
             } else if is_ours {
                 let (key, value) = split_option(line);
+                if REFUSED.contains(&key.as_str()) && !value.is_empty() {
+                    return wrong(&format!("has {key}, which is not supported"));
+                }
                 self.options.push((key, value));
             }
         }
@@ -255,6 +260,13 @@ mod tests {
         assert!(missing.read().unwrap_err().to_string().contains("can't be read"));
         set_permissions(path("more.ini"), Permissions::from_mode(0o666)).unwrap();
         assert!(files.read().unwrap_err().to_string().contains("by anybody"));
+        for key in REFUSED {
+            write(path("main.cnf"), format!("[client]\n{key}=/x\n")).unwrap();
+            let error = files.read().unwrap_err().to_string();
+            assert!(error.contains(key) && error.contains("main.cnf"), "{error}");
+            write(path("main.cnf"), format!("[mysql]\n{key}=/x\n")).unwrap();
+            files.read().unwrap();
+        }
         write(path("main.cnf"), "[client\n").unwrap();
         assert!(files.read().unwrap_err().to_string().contains("line 1"));
         write(path("main.cnf"), "!include main.cnf\n").unwrap();
