@@ -75,7 +75,7 @@ impl Reader {
         }
         let metadata = match std::fs::metadata(path) {
             Ok(metadata) => metadata,
-            Err(cause) if !is_required && cause.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(cause) if !is_required && is_absent(&cause) => return Ok(()),
             Err(cause) => return Err(failed("can't be read").with_cause(cause)),
         };
         // As the servers' own clients do: anybody could have written it.
@@ -88,15 +88,12 @@ impl Reader {
         if metadata.len() > FILE_BYTES_MAX {
             return Err(failed("is too large"));
         }
-        let text = match std::fs::read_to_string(path) {
-            Ok(text) => text,
-            // That of another user, such as root.
-            Err(cause) if !is_required && cause.kind() == io::ErrorKind::PermissionDenied => {
-                return Ok(());
-            }
+        let bytes = match std::fs::read(path) {
+            Ok(bytes) => bytes,
+            Err(cause) if !is_required && is_absent(&cause) => return Ok(()),
             Err(cause) => return Err(failed("can't be read").with_cause(cause)),
         };
-        self.lines(&text, path, depth)
+        self.lines(&String::from_utf8_lossy(&bytes), path, depth)
     }
 
     fn lines(&mut self, text: &str, path: &Path, depth: usize) -> Result<()> {
@@ -153,6 +150,12 @@ impl Reader {
         files.sort();
         files.iter().try_for_each(|file| self.file(file, false, depth))
     }
+}
+
+/// Whether there is no file, or only one of another user, such as root.
+fn is_absent(cause: &io::Error) -> bool {
+    use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
+    matches!(cause.kind(), NotFound | NotADirectory | PermissionDenied)
 }
 
 /// The key, with dashes, and the value of an option. `skip-x` and `x` without a value are flags.
@@ -260,6 +263,11 @@ mod tests {
         assert!(missing.read().unwrap_err().to_string().contains("can't be read"));
         set_permissions(path("more.ini"), Permissions::from_mode(0o666)).unwrap();
         assert!(files.read().unwrap_err().to_string().contains("by anybody"));
+        write(path("main.cnf"), b"# \xe4\n[client]\nuser=me\n").unwrap();
+        assert_eq!(pairs(read(&files)), "user=me");
+        let home = OptionFiles { home: Some(path("main.cnf")), ..OptionFiles::default() };
+        read(&home);
+
         for key in REFUSED {
             write(path("main.cnf"), format!("[client]\n{key}=/x\n")).unwrap();
             let error = files.read().unwrap_err().to_string();
