@@ -11,6 +11,8 @@ use crate::packets::PacketStream;
 
 /// The most statements that are kept. A server has 16 382 for all of its sessions by default.
 const STATEMENTS_MAX: usize = 32;
+/// The longest statement that is kept. Longer ones, with values in them, hardly run twice.
+const TEXT_BYTES_MAX: usize = 64 << 10;
 
 /// A statement that the server has prepared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,8 +52,11 @@ impl StatementCache {
         Some(self.statements.remove(at).1)
     }
 
-    /// Adds the statement that was run last.
+    /// Adds the statement that was run last, unless it is too long.
     pub(super) fn push(&mut self, statement: &str, prepared: Prepared) {
+        if statement.len() > TEXT_BYTES_MAX {
+            return self.forget(prepared.id);
+        }
         if self.statements.len() >= STATEMENTS_MAX {
             let (_, oldest) = self.statements.remove(0);
             self.forget(oldest.id);
@@ -75,5 +80,26 @@ impl StatementCache {
             packets.command(&[Command::COM_STMT_CLOSE as u8, a, b, c, d], check)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kept() {
+        let mut cache = StatementCache::default();
+        let prepared = |id| Prepared { id, parameters: 0, columns: 1 };
+        let long = "x".repeat(TEXT_BYTES_MAX);
+        cache.push(&long, prepared(1));
+        assert_eq!(cache.take(&long), Some(prepared(1)));
+        let longer = long + "x";
+        cache.push(&longer, prepared(2));
+        assert_eq!((cache.take(&longer), &*cache.forgotten), (None, &[2][..]));
+        for id in 10..11 + STATEMENTS_MAX as u32 {
+            cache.push(&id.to_string(), prepared(id));
+        }
+        assert_eq!((cache.take("10"), &*cache.forgotten), (None, &[2, 10][..]));
     }
 }
