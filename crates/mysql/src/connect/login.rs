@@ -89,16 +89,7 @@ pub(super) fn log_in(
         server_key: params.server_key.as_deref(),
         asks_for_key: params.asks_for_key,
     };
-    // A method that is not known here, or can't begin, may not be the user's: the server asks for
-    // theirs.
-    let begun = Authentication::named(&greeting.plugin)
-        .filter(|authentication| authentication.is_allowed(&secrets))
-        .and_then(|mut authentication| {
-            let first = authentication.begin(&greeting.nonce, &secrets).ok()?;
-            Some((authentication, greeting.plugin.as_slice(), first))
-        });
-    let (mut authentication, plugin, first) =
-        begun.unwrap_or((Authentication::Native, b"mysql_native_password", Vec::new()));
+    let (mut authentication, plugin, first) = begin(greeting, &secrets);
     let attributes: Option<HashMap<String, String>> =
         capabilities.contains(CapabilityFlags::CLIENT_CONNECT_ATTRS).then(|| {
             let attributes = [
@@ -133,6 +124,23 @@ pub(super) fn log_in(
         extended,
     };
     Ok(Session::over(packets, server))
+}
+
+/// The first answer, its method, and the method's name. One that is not known here, or can't begin,
+/// may not be the user's: then it is the one that most accounts have. The server asks for another.
+fn begin<'a>(greeting: &'a Greeting, secrets: &Secrets<'_>) -> (Authentication, &'a [u8], Vec<u8>) {
+    let begun = Authentication::named(&greeting.plugin)
+        .filter(|authentication| authentication.is_allowed(secrets))
+        .and_then(|mut authentication| {
+            let first = authentication.begin(&greeting.nonce, secrets).ok()?;
+            Some((authentication, greeting.plugin.as_slice(), first))
+        });
+    begun.unwrap_or_else(|| {
+        let mut native = Authentication::Native;
+        // Without an answer if the nonce is not one of this method.
+        let first = native.begin(&greeting.nonce, secrets).unwrap_or_default();
+        (native, b"mysql_native_password", first)
+    })
 }
 
 /// Answers the server until it lets the user in.
@@ -172,4 +180,43 @@ fn authenticate<S: Read + Write>(
         }
     }
     Err(malformed("a login without end"))
+}
+
+#[cfg(test)]
+mod tests {
+    use mysql_common::constants::MariadbCapabilities;
+
+    use super::*;
+
+    /// The server's method may be one that can't begin here.
+    #[test]
+    fn first_answers() {
+        let begun = |plugin: &[u8], nonce: &[u8]| {
+            let greeting = Greeting {
+                version: String::new(),
+                connection_id: 1,
+                nonce: nonce.to_vec(),
+                plugin: plugin.to_vec(),
+                capabilities: CapabilityFlags::empty(),
+                extended: MariadbCapabilities::empty(),
+            };
+            let secrets = Secrets {
+                password: b"secret",
+                is_tls: false,
+                is_unix: false,
+                cleartext: false,
+                server_key: None,
+                asks_for_key: false,
+            };
+            let (_, name, first) = begin(&greeting, &secrets);
+            (String::from_utf8_lossy(name).into_owned(), first)
+        };
+        let native = begun(b"mysql_native_password", &[7; 20]);
+        assert_eq!(native.1.len(), 20);
+        for plugin in ["dialog", "sha256_password", "mysql_clear_password", "client_ed25519"] {
+            assert_eq!(begun(plugin.as_bytes(), &[7; 20]), native, "{plugin}");
+        }
+        assert_eq!(begun(b"caching_sha2_password", &[7; 20]).1.len(), 32);
+        assert_eq!(begun(b"dialog", &[7; 32]), (native.0, Vec::new()));
+    }
 }
