@@ -55,10 +55,10 @@ pub fn connect(
     timeout: Duration,
     keep_waiting: &mut dyn FnMut() -> bool,
 ) -> Result<LoggedIn> {
-    let timeout =
-        if params.connect_timeout.is_some() { NO_TIMEOUT } else { timeout.min(NO_TIMEOUT) };
+    let connect_timeout = params.connect_timeout.map(|timeout| timeout.min(NO_TIMEOUT));
+    let timeout = if connect_timeout.is_some() { NO_TIMEOUT } else { timeout.min(NO_TIMEOUT) };
     let mut wait = Wait::new(Instant::now() + timeout, keep_waiting);
-    let addresses = match params.connect_timeout {
+    let addresses = match connect_timeout {
         Some(timeout) => addresses(params, &mut wait.until(Instant::now() + timeout)),
         None => addresses(params, &mut wait),
     };
@@ -67,7 +67,7 @@ pub fn connect(
     let mut failures: Vec<String> = Vec::new();
     for (i, address) in addresses.iter().enumerate() {
         let is_last = i + 1 == count;
-        let mut share = match params.connect_timeout {
+        let mut share = match connect_timeout {
             Some(timeout) => wait.until(Instant::now() + timeout),
             None => wait.share(count - i),
         };

@@ -75,6 +75,11 @@ fn nobody_there() {
     let error = attempt("mysql://tester:secret@127.0.0.1:1/", second);
     assert_eq!(error.kind(), ErrorKind::Connection, "{error}");
     assert!(error.to_string().contains("mysql://127.0.0.1:1/"), "{error}");
+    for timeout in ["1e19", "1e15"] {
+        let uri = format!("mysql://tester:secret@127.0.0.1:1/?connect-timeout={timeout}");
+        assert_eq!(attempt(&uri, second).kind(), ErrorKind::Connection);
+        attempt(&uri.replace("connect", "read"), second);
+    }
     let error = attempt("mysql://tester:secret@no-such-host.invalid/", second * 20);
     assert_eq!(error.kind(), ErrorKind::Connection, "{error}");
     let error = attempt("mysql://tester:secret@/?socket=/no/such/socket", second);
