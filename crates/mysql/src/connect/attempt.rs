@@ -34,7 +34,9 @@ fn log_in_to(
     wait: &mut Wait<'_>,
 ) -> Result<Session<Connection>> {
     let mut packets = PacketStream::new(Connection::new(socket));
-    let greeting = Greeting::read(&mut packets, &mut || wait.check().map_err(too_late))?;
+    let is_trusted = matches!(address, Address::Unix(_)) || params.ssl_mode < SslMode::Required;
+    let greeting =
+        Greeting::read(&mut packets, is_trusted, &mut || wait.check().map_err(too_late))?;
     if let (Address::Tcp(address), Place::Tcp { host, .. }) = (address, &params.place)
         && params.ssl_mode != SslMode::Disabled
     {

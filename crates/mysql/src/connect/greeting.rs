@@ -33,16 +33,27 @@ pub(super) struct Greeting {
 }
 
 impl Greeting {
+    /// Reads it. `is_trusted` is false if the server has yet to show who it is. Its errors lack
+    /// their messages then.
     pub(super) fn read<S: Read + Write>(
         packets: &mut PacketStream<S>,
+        is_trusted: bool,
         check: CancelCheck<'_>,
     ) -> Result<Self> {
-        let payload = packets.next(LOGIN_BYTES_MAX, check)?;
-        match payload.first() {
+        let greeting = match packets.next(LOGIN_BYTES_MAX, check) {
             // Too many connections, or this host may not connect.
-            Some(&ERROR) => Err(refused(server_error(payload)?)),
-            _ => Self::parse(payload),
-        }
+            Ok(payload @ [ERROR, ..]) => Err(refused(server_error(payload)?)),
+            Ok(payload) => Self::parse(payload),
+            Err(error) => Err(error),
+        };
+        greeting.map_err(|error| match error.code() {
+            Some(code) if !is_trusted => {
+                let what = format!("the server refused the connection with error {code}");
+                Error::new(error.kind(), what)
+                    .with_hint("its message came before TLS, and may be somebody else's")
+            }
+            _ => error,
+        })
     }
 
     fn parse(payload: &[u8]) -> Result<Self> {

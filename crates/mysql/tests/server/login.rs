@@ -93,6 +93,30 @@ fn nobody_there() {
     assert!(began.elapsed() < second * 5);
 }
 
+/// Before TLS anybody may speak in the server's place.
+#[test]
+fn refused_before_tls() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let uri = format!("mysql://tester@{}/", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        // The last error has a wrong number.
+        for (number, stream) in [0, 0, 1].into_iter().zip(listener.incoming()) {
+            let error = b"\xff\x10\x04Pay here";
+            let packet = [&[error.len() as u8, 0, 0, number], &error[..]].concat();
+            std::io::Write::write_all(&mut stream.unwrap(), &packet).unwrap();
+        }
+    });
+    for (query, is_shown) in
+        [("", true), ("?ssl-mode=REQUIRED", false), ("?ssl-mode=VERIFY_IDENTITY", false)]
+    {
+        let params = ConnectParams::parse_with(&format!("{uri}{query}"), &|_| None).unwrap();
+        let error = refused(connect(&params, Duration::from_secs(20), &mut || true));
+        assert_eq!(error.kind(), ErrorKind::Connection, "{error}");
+        assert!(error.to_string().contains(if is_shown { "Pay here" } else { "1040" }), "{error}");
+        assert_eq!(error.to_string().contains("Pay"), is_shown, "{error}");
+    }
+}
+
 struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
