@@ -10,6 +10,14 @@ use crate::error::{Error, Result};
 const SYSTEM_FILES: [&str; 2] = ["/etc/my.cnf", "/etc/mysql/my.cnf"];
 /// The groups that clients read.
 const GROUPS: [&str; 3] = ["client", "client-server", "client-mariadb"];
+/// Options that need no value.
+const FLAGS: [&str; 5] = [
+    "ssl",
+    "ssl-verify-server-cert",
+    "compress",
+    "enable-cleartext-plugin",
+    "get-server-public-key",
+];
 /// Options that say which servers to trust. They are not supported, and must not be passed over.
 const REFUSED: [&str; 4] = ["ssl-capath", "ssl-crlpath", "ssl-fp", "ssl-fplist"];
 /// Files that include each other end here.
@@ -158,26 +166,44 @@ fn is_absent(cause: &io::Error) -> bool {
     matches!(cause.kind(), NotFound | NotADirectory | PermissionDenied)
 }
 
-/// The key, with dashes, and the value of an option. `skip-x` and `x` without a value are flags.
+/// The key, with dashes, and the value of an option. Flags are on without a value; `skip-x` turns
+/// them off.
 fn split_option(line: &str) -> (String, String) {
+    let line = without_comment(line);
     let (key, value) = match line.split_once('=') {
-        Some((key, value)) => (key.trim(), unquote(value.trim())),
-        None => (without_comment(line), "1".to_owned()),
+        Some((key, value)) => (key.trim(), Some(unquote(value.trim()))),
+        None => (line.trim(), None),
     };
     let key = key.to_ascii_lowercase().replace('_', "-");
     let key = key.strip_prefix("loose-").unwrap_or(&key);
-    match key.strip_prefix("skip-") {
-        Some(flag) => (flag.to_owned(), "0".to_owned()),
-        None => (key.to_owned(), value),
+    if let Some(flag) = key.strip_prefix("skip-") {
+        return (flag.to_owned(), "0".to_owned());
     }
+    let bare = if FLAGS.contains(&key) { "1" } else { "" };
+    (key.to_owned(), value.unwrap_or_else(|| bare.to_owned()))
 }
 
-/// A value without its quotes or the comment after it, and with its escapes undone.
+/// A line up to the first `#` outside quotes.
+fn without_comment(line: &str) -> &str {
+    let (mut quote, mut is_escaped) = (None, false);
+    for (at, c) in line.char_indices() {
+        match quote {
+            None if c == '#' => return &line[..at],
+            None => quote = Some(c).filter(|c| matches!(c, '\'' | '"')),
+            Some(open) if c == open && !is_escaped => quote = None,
+            Some(_) => is_escaped = c == '\\' && !is_escaped,
+        }
+    }
+    line
+}
+
+/// A value without the quotes around it, and with its escapes undone.
 fn unquote(value: &str) -> String {
-    let quote = value.chars().next().filter(|first| matches!(first, '\'' | '"'));
-    let quoted = quote.and_then(|quote| value[1..].split_once(quote).map(|(inner, _)| inner));
+    let inner = ['\'', '"']
+        .iter()
+        .find_map(|quote| value.strip_prefix(*quote).and_then(|value| value.strip_suffix(*quote)));
     let mut text = String::new();
-    let mut rest = quoted.unwrap_or_else(|| without_comment(value)).chars();
+    let mut rest = inner.unwrap_or(value).chars();
     while let Some(c) = rest.next() {
         if c != '\\' {
             text.push(c);
@@ -189,7 +215,7 @@ fn unquote(value: &str) -> String {
             Some('n') => text.push('\n'),
             Some('r') => text.push('\r'),
             Some('s') => text.push(' '),
-            Some('\\') => text.push('\\'),
+            Some(c @ ('\\' | '\'' | '"')) => text.push(c),
             other => {
                 text.push('\\');
                 text.extend(other);
@@ -197,15 +223,6 @@ fn unquote(value: &str) -> String {
         }
     }
     text
-}
-
-fn without_comment(text: &str) -> &str {
-    let comment = text.char_indices().zip(text.chars().skip(1));
-    let end = comment
-        .filter(|((_, before), c)| *c == '#' && before.is_whitespace())
-        .map(|((at, _), _)| at)
-        .next();
-    text[..end.unwrap_or(text.len())].trim_end()
 }
 
 #[cfg(test)]
@@ -226,7 +243,14 @@ mod tests {
             ("Default_Character_Set = latin1 # comment", "default-character-set", "latin1"),
             ("password = 'a # b'", "password", "a # b"),
             ("password=\"it's\" # c", "password", "it's"),
-            ("password=a#b", "password", "a#b"),
+            ("password=a#b", "password", "a"),
+            ("password='a#b'#c", "password", "a#b"),
+            (r##"password="a\"b" # c"##, "password", "a\"b"),
+            (r##"password="a\"#b""##, "password", "a\"#b"),
+            (r##"password="a\\" # "c""##, "password", "a\\"),
+            ("password='", "password", "'"),
+            ("password", "password", ""),
+            ("compress", "compress", "1"),
             ("password=a\\sb\\\\c\\d", "password", "a b\\c\\d"),
             ("skip-ssl", "ssl", "0"),
             ("ssl # c", "ssl", "1"),
