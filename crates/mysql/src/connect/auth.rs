@@ -1,5 +1,9 @@
 //! Methods of authentication. A password is only sent where nobody can read along: hashed with the
 //! server's nonce, encrypted with its key, or as it is over TLS or a Unix socket.
+//!
+//! With `ssl-mode` PREFERRED and REQUIRED nobody checks who answers TLS: it may be somebody in
+//! between, who gets the password if the method sends it as it is. VERIFY_CA and VERIFY_IDENTITY
+//! know the server first.
 
 use std::path::Path;
 
