@@ -6,9 +6,12 @@ use mysql_common::constants::Command;
 
 use super::Session;
 use super::next::{Event, Next};
-use crate::error::{CancelCheck, Result};
+use crate::error::{CancelCheck, Error, ErrorKind, LIMIT_EXCEEDED, Result};
 use crate::fields::{Fields, malformed};
 use crate::packets::ANSWER_BYTES_MAX;
+
+/// The most memory that the rows of an answer may take, about: half a million columns of tables.
+const ROWS_BYTES_MAX: usize = 256 << 20;
 
 /// The rows of an answer: a value for each column, None for NULL.
 type TextRows = Vec<Vec<Option<String>>>;
@@ -17,17 +20,21 @@ impl<S: Read + Write> Session<S> {
     /// Runs a statement and returns its rows as text.
     ///
     /// # Errors
-    /// When it fails, or the connection breaks.
+    /// When it fails, its rows are too large, or the connection breaks.
     pub fn ask(&mut self, statement: &str, check: CancelCheck<'_>) -> Result<TextRows> {
         self.check_idle()?;
         self.command(Command::COM_QUERY, statement.as_bytes(), Next::Result, check)?;
-        let (mut rows, mut columns) = (Vec::new(), 0);
+        let (mut rows, mut columns, mut bytes) = (Vec::new(), 0, 0);
         while self.next != Next::Nothing {
             let payload = self.packets.next(ANSWER_BYTES_MAX, check)?;
             let event = match self.next.advance(payload, &self.server) {
-                Ok(Event::Row) => text_row(payload, columns).map(|row| {
+                Ok(Event::Row) => text_row(payload, columns).and_then(|row| {
+                    bytes += payload.len() + size_of_val(&*row);
                     rows.push(row);
-                    Event::Row
+                    match bytes > ROWS_BYTES_MAX {
+                        true => Err(too_large()),
+                        false => Ok(Event::Row),
+                    }
                 }),
                 event => event,
             };
@@ -40,6 +47,12 @@ impl<S: Read + Write> Session<S> {
         }
         Ok(rows)
     }
+}
+
+fn too_large() -> Error {
+    let mib = ROWS_BYTES_MAX >> 20;
+    let what = format!("an answer that is kept in memory is over the limit of {mib} MiB");
+    Error::new(ErrorKind::Limit, what).with_sqlstate(LIMIT_EXCEEDED)
 }
 
 fn text_row(payload: &[u8], columns: u32) -> Result<Vec<Option<String>>> {

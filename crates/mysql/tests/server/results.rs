@@ -277,3 +277,15 @@ fn killed() {
     assert_eq!(error.kind(), ErrorKind::Connection, "{error}");
     assert!(login.session.is_broken());
 }
+
+/// What the session reads for itself is kept as a whole.
+#[test]
+fn too_much_asked() {
+    let server = Server::start(&[]);
+    let mut login = server.session();
+    let mut ask = |sql: &str| login.session.ask(sql, &mut || Ok(())).map(|rows| rows.len());
+    assert_eq!(ask("SELECT REPEAT('x', 1000000) FROM seq_1_to_200").unwrap(), 200);
+    let error = ask("SELECT REPEAT('x', 1000000) FROM seq_1_to_300").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
+    assert!(ask("SELECT 1").unwrap_err().to_string().contains("broken"));
+}
