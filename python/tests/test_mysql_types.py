@@ -236,6 +236,47 @@ def test_text_of_another_character_set(mariadb: MariaServer) -> None:
         assert list(other.query("SELECT 'Grüße'")) == [("Grüße",)]
 
 
+def test_parameters_in_another_character_set(mariadb: MariaServer) -> None:
+    with dray.connect(mariadb.uri()) as other:
+        list(other.query("SET NAMES latin1"))
+        with pytest.raises(dray.UsageError, match="character_set_client"):
+            other.query("SELECT hex(?)", ["ü"])
+        list(other.query("SET NAMES utf8mb4"))
+        assert list(other.query("SELECT hex(?)", ["ü"])) == [("C3BC",)]
+
+
+def test_time_zones(mariadb: MariaServer) -> None:
+    """TIMESTAMP is read and written in UTC, or it is an error."""
+    mariadb.run(
+        "CREATE OR REPLACE TABLE moments (v timestamp NULL)",
+        "INSERT INTO moments VALUES ('2024-02-29 12:00:00')",
+        "CREATE OR REPLACE PROCEDURE moved() BEGIN SET time_zone = '+05:00'; "
+        "SELECT v FROM moments; END",
+        "CREATE OR REPLACE PROCEDURE moved_and_failed() BEGIN SET time_zone = '+05:00'; "
+        "SELECT v FROM nowhere; END",
+    )
+    noon = dt.datetime(2024, 2, 29, 12, tzinfo=UTC)
+    sql = "SELECT v FROM moments"
+    with dray.connect(mariadb.uri()) as other:
+        assert list(other.query(sql)) == [(noon,)]
+        assert list(other.query(sql + " WHERE v = ?", [noon])) == [(noon,)]
+        for moved in (
+            "CALL moved()",
+            sql,
+            f"SET STATEMENT time_zone = '+05:00' FOR {sql}",
+        ):
+            with pytest.raises(dray.UsageError, match="time_zone"):
+                other.query(moved).arrow()
+        with pytest.raises(dray.UsageError, match="time_zone"):
+            other.query("SELECT ?", [noon])
+        list(other.query("SET time_zone = '+00:00'"))
+        assert list(other.query(sql)) == [(noon,)]
+        with pytest.raises(dray.QueryError, match="nowhere"):
+            other.query("CALL moved_and_failed()").arrow()
+        with pytest.raises(dray.UsageError, match="time_zone"):
+            other.query(sql).arrow()
+
+
 def test_one_value_of_each_label(mariadb: MariaServer, connection: dray.Connection) -> None:
     """Labels of many batches are one dictionary in a table."""
     mariadb.run(

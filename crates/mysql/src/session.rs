@@ -271,7 +271,9 @@ impl<S: Read + Write> Session<S> {
     /// Gives the connection up if a packet was not understood, or says that it ends.
     fn checked(&mut self, event: Result<Event>) -> Result<Event> {
         match &event {
-            Ok(Event::Failed(error)) if error.kind() != ErrorKind::Connection => {}
+            Ok(Event::Failed(error)) if error.kind() != ErrorKind::Connection => {
+                self.settings.note_failure();
+            }
             Ok(Event::Failed(_)) | Err(_) => self.packets.break_off(),
             Ok(_) => {}
         }

@@ -48,13 +48,21 @@ pub(super) fn run<C: Cancellable, T>(
 ) -> Result<T> {
     let canceller = connection.canceller().clone();
     let mut deadline: Option<StopDeadline> = None;
-    let mut check = || match (cancel(), &deadline) {
-        (Verdict::Continue, _) => Ok(()),
-        (verdict, Some(deadline)) => {
-            deadline.check(verdict).map_err(|error| C::wait_ended(error.message()))
+    // A server between two steps of the work ignores the request.
+    let mut again = Instant::now();
+    let mut check = || {
+        let verdict = cancel();
+        if verdict == Verdict::Continue && deadline.is_none() {
+            return Ok(());
         }
-        (_, None) => {
-            send::<C>(&canceller, *deadline.insert(StopDeadline::default()), cancel)
+        let deadline = *deadline.get_or_insert_default();
+        deadline.check(verdict).map_err(|error| C::wait_ended(error.message()))?;
+        match Instant::now() >= again {
+            true => {
+                again = Instant::now() + CANCEL_INTERVAL;
+                send::<C>(&canceller, deadline, cancel)
+            }
+            false => Ok(()),
         }
     };
     let done = work(connection, &mut check);

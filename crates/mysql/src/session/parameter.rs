@@ -22,6 +22,8 @@ pub enum Parameter {
     Decimal(String),
     /// Text, also of a date or a time.
     Text(String),
+    /// The text of a timestamp in UTC, which the session's time zone must be.
+    Utc(String),
     /// Bytes.
     Bytes(Vec<u8>),
 }
@@ -34,7 +36,7 @@ impl Parameter {
             Self::Unsigned(_) => (ColumnType::MYSQL_TYPE_LONGLONG, UNSIGNED),
             Self::Double(_) => (ColumnType::MYSQL_TYPE_DOUBLE, 0),
             Self::Decimal(_) => (ColumnType::MYSQL_TYPE_NEWDECIMAL, 0),
-            Self::Text(_) => (ColumnType::MYSQL_TYPE_VAR_STRING, 0),
+            Self::Text(_) | Self::Utc(_) => (ColumnType::MYSQL_TYPE_VAR_STRING, 0),
             Self::Bytes(_) => (ColumnType::MYSQL_TYPE_BLOB, 0),
         }
     }
@@ -45,7 +47,7 @@ impl Parameter {
             Self::Signed(value) => out.extend(value.to_le_bytes()),
             Self::Unsigned(value) => out.extend(value.to_le_bytes()),
             Self::Double(value) => out.extend(value.to_le_bytes()),
-            Self::Decimal(text) | Self::Text(text) => write_string(text.as_bytes(), out),
+            Self::Decimal(text) | Self::Text(text) | Self::Utc(text) => write_string(text.as_bytes(), out),
             Self::Bytes(bytes) => write_string(bytes, out),
         }
     }

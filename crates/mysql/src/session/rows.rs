@@ -7,6 +7,7 @@ use dray_format::{BatchBuilder, BuiltBatch, ColumnProfile, Profile};
 use dray_mysqltypes::{Column, push_binary_row, push_text_row};
 
 use super::next::{Event, Next};
+use super::settings::zone_set_within;
 use super::{Options, Session, value_error};
 use crate::answer::END;
 use crate::error::{CancelCheck, Error, ErrorKind, LIMIT_EXCEEDED, OUT_OF_RANGE, Result};
@@ -28,6 +29,8 @@ pub(super) enum Format {
 pub(super) struct Rows {
     columns: Vec<Column>,
     format: Format,
+    /// A column of TIMESTAMP, and how often the time zone was set before the first row.
+    zone: Option<(String, u64)>,
     builder: BatchBuilder,
     options: Options,
     /// Rows of earlier batches.
@@ -49,11 +52,12 @@ impl Rows {
     pub(super) fn new(
         columns: Vec<Column>,
         format: Format,
+        zone: Option<(String, u64)>,
         builder: BatchBuilder,
         options: Options,
     ) -> Self {
         let decoded = vec![0; columns.len()];
-        Self { columns, format, builder, options, rows_before: 0, decoded }
+        Self { columns, format, zone, builder, options, rows_before: 0, decoded }
     }
 
     /// Reads rows until a batch is full or they end.
@@ -169,6 +173,12 @@ impl<S: Read + Write> Session<S> {
         }
         let Some(mut rows) = self.rows.take() else { return Ok(None) };
         self.finish_results(check)?;
+        // A procedure may have set it before it returned the rows.
+        if let Some((column, changes)) = &rows.zone
+            && *changes != self.settings.zone_changes()
+        {
+            return Err(zone_set_within(column));
+        }
         let last = rows.take(copy)?;
         self.profile = rows.profile();
         Ok((last.batch().rows > 0).then_some(last))

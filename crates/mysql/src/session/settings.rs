@@ -2,6 +2,7 @@
 
 use dray_mysqltypes::ColumnDefinition;
 
+use super::Parameter;
 use crate::error::{Error, Result};
 use crate::server::Server;
 
@@ -37,11 +38,21 @@ pub(super) struct Settings {
     time_zone: String,
     client: String,
     results: String,
+    /// A statement has failed, and may have changed settings before it did: errors report none.
+    is_stale: bool,
+    /// How often the time zone was set.
+    zone_changes: u64,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { time_zone: UTC[0].into(), client: UTF8.into(), results: UTF8.into() }
+        Self {
+            time_zone: UTC[0].into(),
+            client: UTF8.into(),
+            results: UTF8.into(),
+            is_stale: false,
+            zone_changes: 0,
+        }
     }
 }
 
@@ -50,7 +61,10 @@ impl Settings {
     pub(super) fn note(&mut self, changes: Vec<(String, String)>) {
         for (name, value) in changes {
             match name.as_str() {
-                "time_zone" => self.time_zone = value,
+                "time_zone" => {
+                    self.time_zone = value;
+                    self.zone_changes += 1;
+                }
                 "character_set_client" => self.client = value,
                 "character_set_results" => self.results = value,
                 _ => {}
@@ -62,6 +76,22 @@ impl Settings {
     pub(super) fn learn(&mut self, values: impl Iterator<Item = Option<String>>) {
         let names = NAMES.iter().map(|name| (*name).to_owned());
         self.note(names.zip(values.map(Option::unwrap_or_default)).collect());
+        self.is_stale = false;
+    }
+
+    /// Notes that a statement has failed.
+    pub(super) fn note_failure(&mut self) {
+        self.is_stale = true;
+    }
+
+    /// Whether the server must be asked for the settings.
+    pub(super) fn is_stale(&self) -> bool {
+        self.is_stale
+    }
+
+    /// How often the time zone was set so far.
+    pub(super) fn zone_changes(&self) -> u64 {
+        self.zone_changes
     }
 
     /// Checks that the server reads a statement as it is written.
@@ -72,21 +102,63 @@ impl Settings {
         }
     }
 
-    /// Checks that the values of columns mean what they say.
-    pub(super) fn check_readable(&self, columns: &[ColumnDefinition]) -> Result<()> {
+    /// Checks that the server reads values as they are written.
+    pub(super) fn check_parameters(&self, parameters: &[Parameter]) -> Result<()> {
+        for parameter in parameters {
+            match parameter {
+                Parameter::Text(text) => self.check_sendable(text)?,
+                Parameter::Utc(_) if !self.is_utc() => {
+                    let why = "a timestamp with a time zone is sent in UTC";
+                    return Err(changed("time_zone", &self.time_zone, why));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn is_utc(&self) -> bool {
+        UTC.contains(&self.time_zone.to_ascii_lowercase().as_str())
+    }
+
+    /// Checks that the values of columns of a statement mean what they say.
+    pub(super) fn check_readable(
+        &self,
+        statement: &str,
+        columns: &[ColumnDefinition],
+    ) -> Result<()> {
         if self.results != UTF8 {
             let why = "text is read as UTF-8";
             return Err(changed("character_set_results", &self.results, why));
         }
-        let is_utc = UTC.contains(&self.time_zone.to_ascii_lowercase().as_str());
-        match columns.iter().find(|column| column.type_code == TIMESTAMP && !is_utc) {
-            Some(column) => {
-                let why = format!("TIMESTAMP {:?} is read as UTC", column.name);
-                Err(changed("time_zone", &self.time_zone, &why))
-            }
-            None => Ok(()),
+        let Some(column) = columns.iter().find(|column| is_timestamp(column)) else {
+            return Ok(());
+        };
+        if !self.is_utc() {
+            let why = format!("TIMESTAMP {:?} is read as UTC", column.name);
+            return Err(changed("time_zone", &self.time_zone, &why));
+        }
+        // MySQL's hint and MariaDB's prefix of a statement set it for that statement alone, which
+        // no answer reports.
+        let statement = statement.to_ascii_lowercase();
+        let sets = statement.contains("set_var") || statement.contains("set statement");
+        match sets && statement.contains("time_zone") {
+            true => Err(zone_set_within(&column.name)),
+            false => Ok(()),
         }
     }
+}
+
+pub(super) fn is_timestamp(column: &ColumnDefinition) -> bool {
+    column.type_code == TIMESTAMP
+}
+
+/// The error of a statement that sets the time zone before it returns a TIMESTAMP.
+pub(super) fn zone_set_within(column: &str) -> Error {
+    Error::usage(format!(
+        "the statement sets time_zone, but TIMESTAMP {column:?} is read as UTC"
+    ))
+    .with_hint("convert it by CONVERT_TZ instead")
 }
 
 fn changed(name: &str, value: &str, why: &str) -> Error {
@@ -111,13 +183,13 @@ mod tests {
     fn changes() {
         let settings = note(&[("autocommit", "OFF"), ("time_zone", "UTC")]);
         settings.check_sendable("ü").unwrap();
-        settings.check_readable(&[]).unwrap();
+        settings.check_readable("", &[]).unwrap();
         let settings = note(&[("character_set_client", "latin1")]);
         settings.check_sendable("SET NAMES utf8mb4").unwrap();
         let error = settings.check_sendable("SELECT 'ü'").unwrap_err();
         assert!(error.to_string().contains("latin1"), "{error}");
         let settings = note(&[("character_set_results", "")]);
-        settings.check_readable(&[]).unwrap_err();
+        settings.check_readable("", &[]).unwrap_err();
         let mut settings = note(&[("time_zone", "SYSTEM")]);
         assert_eq!(settings.time_zone, "SYSTEM");
         settings.learn([Some("+00:00".to_owned()), None, None].into_iter());

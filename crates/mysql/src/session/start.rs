@@ -11,6 +11,7 @@ use super::cache::Prepared;
 use super::next::{Event, Next};
 use super::parameter::{Parameter, execute};
 use super::rows::{Format, Rows, type_error};
+use super::settings::is_timestamp;
 use super::{Options, Session};
 use crate::error::{CancelCheck, Error, Result};
 use crate::packets::ANSWER_BYTES_MAX;
@@ -40,6 +41,7 @@ impl<S: Read + Write> Session<S> {
         self.check_idle()?;
         self.learn_settings(check)?;
         self.settings.check_sendable(statement)?;
+        self.settings.check_parameters(parameters)?;
         (self.rows, self.rows_changed) = (None, None);
         if let Some(prepared) = self.cache.take(statement) {
             match self.run(statement, prepared, parameters, options, check) {
@@ -80,7 +82,7 @@ impl<S: Read + Write> Session<S> {
             self.cache.forget(known.id);
         }
         self.cache.push(statement, prepared);
-        self.settings.check_readable(&definitions)?;
+        self.settings.check_readable(statement, &definitions)?;
         Ok(schema_of(&columns_of(&definitions, options)?))
     }
 
@@ -147,6 +149,9 @@ impl<S: Read + Write> Session<S> {
         let begun = self.begin(statement, Format::Binary, options, check);
         match &begun {
             Err(error) if is_one_of(error, &STALE) => self.cache.forget(prepared.id),
+            // A procedure may fail with such an error after it has changed rows, and would then run
+            // again.
+            _ if sql::is_call(statement) => self.cache.forget(prepared.id),
             _ => self.cache.push(statement, prepared),
         }
         begun
@@ -176,7 +181,9 @@ impl<S: Read + Write> Session<S> {
             }
         };
         let definitions = self.definitions(columns, check)?;
-        self.settings.check_readable(&definitions)?;
+        self.settings.check_readable(statement, &definitions)?;
+        let timestamp = definitions.iter().find(|column| is_timestamp(column));
+        let zone = timestamp.map(|column| (column.name.clone(), self.settings.zone_changes()));
         let columns = columns_of(&definitions, options)?;
         if format == Format::Text
             && let Some(column) = columns.iter().find(|column| column.needs_binary())
@@ -190,7 +197,7 @@ impl<S: Read + Write> Session<S> {
         }
         let schema = schema_of(&columns);
         let builder = options.builder(schema.clone())?;
-        self.rows = Some(Box::new(Rows::new(columns, format, builder, options.clone())));
+        self.rows = Some(Box::new(Rows::new(columns, format, zone, builder, options.clone())));
         Ok(schema)
     }
 
@@ -230,9 +237,9 @@ impl<S: Read + Write> Session<S> {
         }
     }
 
-    /// Asks a server for the settings that it does not report.
+    /// Asks a server for the settings, if it has not reported them.
     fn learn_settings(&mut self, check: CancelCheck<'_>) -> Result<()> {
-        if self.server.tracks() {
+        if self.server.tracks() && !self.settings.is_stale() {
             return Ok(());
         }
         let values = self.ask(super::settings::QUESTION, check)?;

@@ -92,12 +92,15 @@ fn parameter(column: &dyn Array, field: &Field) -> Result<Parameter, String> {
             return Err("MySQL's times have microseconds, this one has nanoseconds".to_owned());
         }
         Time32(_) | Time64(_) => Parameter::Text(shown()?),
-        // A timestamp with a zone in UTC, which is the session's zone.
-        Timestamp(unit, _) => {
+        Timestamp(unit, zone) => {
             let (seconds, microseconds) =
                 timestamp(column, 0, *unit).map_err(|error| error.to_string())?;
             check_day(seconds.div_euclid(DAY_SECONDS))?;
-            Parameter::Text(times::timestamp(seconds, microseconds, ""))
+            let text = times::timestamp(seconds, microseconds, "");
+            match zone {
+                Some(_) => Parameter::Utc(text),
+                None => Parameter::Text(text),
+            }
         }
         Duration(_) => {
             let exact = cast(&as_type(&Duration(TimeUnit::Microsecond))?, &Int64);
@@ -175,7 +178,7 @@ mod tests {
             (Arc::new(StringArray::from(vec!["ü"])), text("ü")),
             (Arc::new(BinaryArray::from_vec(vec![b"\0\xff"])), Parameter::Bytes(vec![0, 0xff])),
             (Arc::new(Date32Array::from(vec![19_782])), text("2024-02-29")),
-            (Arc::new(zoned), text("1969-12-31 23:59:59")),
+            (Arc::new(zoned), Parameter::Utc("1969-12-31 23:59:59".to_owned())),
             (
                 Arc::new(DurationMicrosecondArray::from(vec![-90_061_000_001])),
                 text("-25:01:01.000001"),
