@@ -6,7 +6,7 @@ mod common;
 
 use common::Protocol::{Binary, Text};
 use common::{built, columns, options, shown};
-use dray_mysqltypes::ColumnDefinition;
+use dray_mysqltypes::{ColumnDefinition, ZeroDates};
 
 fn bytes(hex: &str) -> Vec<u8> {
     let digits: Vec<_> = hex.chars().map(|digit| digit.to_digit(16).unwrap() as u8).collect();
@@ -29,7 +29,13 @@ fn check(file: &str) -> usize {
         };
         match word {
             "type" => (sql_type, literal, zero_dates) = (rest, "", options(Default::default())),
-            "zero_dates" => zero_dates = options(rest.parse().unwrap()),
+            "zero_dates" => {
+                zero_dates = options(match rest {
+                    "null" => ZeroDates::Null,
+                    "text" => ZeroDates::Text,
+                    other => panic!("{other}"),
+                });
+            }
             "definition" => {
                 let definition = ColumnDefinition::parse(&bytes(rest), true).unwrap();
                 column = columns(&[definition], &zero_dates);

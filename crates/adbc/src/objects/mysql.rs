@@ -61,10 +61,8 @@ pub(super) fn list(
             .unwrap_or_default();
         // A database without tables has its schema, too.
         if schemas.is_empty() && is_match(filter.db_schema, "") {
-            schemas = vec![Schema {
-                name: String::new(),
-                tables: filter.has_tables().then(Vec::new),
-            }];
+            schemas =
+                vec![Schema { name: String::new(), tables: filter.has_tables().then(Vec::new) }];
         }
         for table in schemas.iter_mut().filter_map(|schema| schema.tables.as_mut()).flatten() {
             if let Some(listed) = &mut table.constraints {

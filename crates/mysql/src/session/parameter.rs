@@ -47,7 +47,9 @@ impl Parameter {
             Self::Signed(value) => out.extend(value.to_le_bytes()),
             Self::Unsigned(value) => out.extend(value.to_le_bytes()),
             Self::Double(value) => out.extend(value.to_le_bytes()),
-            Self::Decimal(text) | Self::Text(text) | Self::Utc(text) => write_string(text.as_bytes(), out),
+            Self::Decimal(text) | Self::Text(text) | Self::Utc(text) => {
+                write_string(text.as_bytes(), out)
+            }
             Self::Bytes(bytes) => write_string(bytes, out),
         }
     }

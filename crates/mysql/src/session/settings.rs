@@ -155,10 +155,8 @@ pub(super) fn is_timestamp(column: &ColumnDefinition) -> bool {
 
 /// The error of a statement that sets the time zone before it returns a TIMESTAMP.
 pub(super) fn zone_set_within(column: &str) -> Error {
-    Error::usage(format!(
-        "the statement sets time_zone, but TIMESTAMP {column:?} is read as UTC"
-    ))
-    .with_hint("convert it by CONVERT_TZ instead")
+    Error::usage(format!("the statement sets time_zone, but TIMESTAMP {column:?} is read as UTC"))
+        .with_hint("convert it by CONVERT_TZ instead")
 }
 
 fn changed(name: &str, value: &str, why: &str) -> Error {

@@ -40,12 +40,7 @@ impl Connection {
         params.set_read_timeout(options.read_timeout);
         let login = dray_mysql::connect(&params, options.timeout, keep_waiting)?;
         let server = login.session.server().name();
-        Ok(Self {
-            session: login.session,
-            server,
-            place: login.place,
-            canceller: login.canceller,
-        })
+        Ok(Self { session: login.session, server, place: login.place, canceller: login.canceller })
     }
 }
 

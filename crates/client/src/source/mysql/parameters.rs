@@ -151,9 +151,9 @@ mod tests {
     use std::sync::Arc;
 
     use arrow::array::{
-        ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, DurationMicrosecondArray,
-        Float32Array, Int8Array, NullArray, StringArray, Time64NanosecondArray,
-        TimestampSecondArray, UInt64Array,
+        ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array,
+        DurationMicrosecondArray, Float32Array, Int8Array, NullArray, StringArray,
+        Time64NanosecondArray, TimestampSecondArray, UInt64Array,
     };
 
     use super::*;
@@ -204,9 +204,6 @@ mod tests {
 
     #[test]
     fn uuids_are_text() {
-        assert_eq!(
-            uuid(&(0..16).collect::<Vec<u8>>()),
-            "00010203-0405-0607-0809-0a0b0c0d0e0f"
-        );
+        assert_eq!(uuid(&(0..16).collect::<Vec<u8>>()), "00010203-0405-0607-0809-0a0b0c0d0e0f");
     }
 }
