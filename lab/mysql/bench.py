@@ -82,7 +82,9 @@ class Server:
         deadline = time.monotonic() + 60
         while not self.socket.exists():
             if self.process.poll() is not None or time.monotonic() > deadline:
-                raise Failure((self.folder / "log").read_text())
+                message = (self.folder / "log").read_text()
+                self.stop()
+                raise Failure(message)
             time.sleep(0.1)
         self.sql(
             f"CREATE DATABASE {DATABASE}; CREATE USER {USER}@'%' IDENTIFIED BY '{PASSWORD}'; "

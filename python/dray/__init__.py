@@ -1,4 +1,4 @@
-"""Query results from Dray and PostgreSQL servers, as Arrow, pandas, Polars, NumPy or rows.
+"""Query results from Dray servers and databases, as Arrow, pandas, Polars, NumPy or rows.
 
 >>> import dray
 >>> with dray.connect("dray://localhost") as connection:

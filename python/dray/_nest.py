@@ -28,7 +28,7 @@ def nest(
 
     Each level has a flat statement of its own. Dray sorts the rows of each level by the key of its
     parent, on disk if they don't fit into memory, and merges them: the server neither joins nor
-    makes JSON. A PostgreSQL server gives all statements one snapshot.
+    makes JSON. A database gives all statements one snapshot.
 
     The result is an Arrow stream that can be read once: ``pyarrow.table(nested)``,
     ``polars.DataFrame(nested)``, ``dray.write_pages("customers.pages", nested, key="id")``.

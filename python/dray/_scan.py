@@ -73,8 +73,8 @@ def scan(
     Error
         As :func:`connect` and :meth:`Connection.query`.
     UsageError
-        Both or neither of ``table`` and ``sql`` are given, the name of the table is not valid, or
-        two columns have the same name.
+        The server is MySQL or MariaDB. Both or neither of ``table`` and ``sql`` are given, the
+        name of the table is not valid, or two columns have the same name.
 
     Examples
     --------
@@ -83,6 +83,11 @@ def scan(
     """
     import_optional("polars")
     plugins = import_optional("polars.io.plugins")
+    if uri.startswith(("mysql://", "mariadb://")):
+        raise UsageError(
+            "scan does not read from MySQL and MariaDB",
+            "dray.read reads the rows of a statement: polars.from_arrow(dray.read(uri, sql))",
+        )
     if (table is None) == (sql is None):
         raise UsageError("expected either a table or sql=", 'as in scan(uri, sql="SELECT …")')
     statement = None

@@ -47,13 +47,17 @@ class MariaServer:
             text=True,
         )
         assert made.returncode == 0, made.stdout
-        self.start()
-        self.run(
-            f"CREATE DATABASE {DATABASE}",
-            f"CREATE USER {USER} IDENTIFIED BY '{PASSWORD.replace(chr(39), chr(39) * 2)}'",
-            f"GRANT ALL ON *.* TO {USER} WITH GRANT OPTION",
-            database=None,
-        )
+        try:
+            self.start()
+            self.run(
+                f"CREATE DATABASE {DATABASE}",
+                f"CREATE USER {USER} IDENTIFIED BY '{PASSWORD.replace(chr(39), chr(39) * 2)}'",
+                f"GRANT ALL ON *.* TO {USER} WITH GRANT OPTION",
+                database=None,
+            )
+        except BaseException:
+            self.stop()
+            raise
 
     def start(self) -> None:
         settings = {
@@ -66,6 +70,7 @@ class MariaServer:
             "innodb-flush-log-at-trx-commit": 0,
             "innodb-buffer-pool-size": "64M",
             "character-set-server": "utf8mb4",
+            "max-allowed-packet": "64M",
             # Tests must fail rather than hang.
             "max-statement-time": 60,
             **{name.replace("_", "-"): value for name, value in self._settings.items()},

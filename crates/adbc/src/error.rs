@@ -68,9 +68,14 @@ fn status(error: &dray_client::Error) -> Status {
 fn status_of_sqlstate(sqlstate: &str, message: &str) -> Option<Status> {
     Some(match sqlstate {
         // A table, object, function, database or schema that does not exist.
-        "42P01" | "42704" | "42883" | "3D000" | "3F000" => Status::NotFound,
+        "42P01" | "42S02" | "42704" | "42883" | "3D000" | "3F000" => Status::NotFound,
         // One that exists already, a column among them.
-        "42P07" | "42P06" | "42P04" | "42710" | "42701" | "42723" => Status::AlreadyExists,
+        "42P07" | "42S01" | "42P06" | "42P04" | "42710" | "42701" | "42723" => {
+            Status::AlreadyExists
+        }
+        // MariaDB cancels by itself after `max_statement_time`.
+        "70100" if message.contains("max_statement_time") => Status::Timeout,
+        "70100" => Status::Cancelled,
         "42501" => Status::Unauthorized,
         // The server cancels by itself after `statement_timeout`.
         "57014" if message.contains("timeout") => Status::Timeout,

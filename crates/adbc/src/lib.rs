@@ -1,5 +1,5 @@
 //! The ADBC driver: `libadbc_driver_dray.so`, which driver managers of any language load to read
-//! from Dray servers and from PostgreSQL into Arrow.
+//! from Dray servers, PostgreSQL, MySQL and MariaDB into Arrow.
 //!
 //! ```text
 //!   Python, R, Go, Java, DuckDB … ── driver manager ── AdbcDriverDrayInit: a table of C functions

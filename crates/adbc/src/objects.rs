@@ -23,6 +23,7 @@ pub(crate) use self::encode::encode;
 pub(crate) use self::postgres::{TABLE_TYPES, literal};
 pub(crate) use self::statistics::statistics;
 use crate::cancel::Running;
+use crate::connection::no_table;
 use crate::session::Session;
 
 /// What to list. The names are patterns of `LIKE`; None is any.
@@ -137,6 +138,7 @@ pub(crate) fn find(
         None => identifier(table),
     };
     match session.kind {
+        SourceKind::Mysql if schema.is_some() => Err(no_table(&name)),
         SourceKind::Mysql => {
             mysql::find(session, catalog.filter(|name| !name.is_empty()), table, running)
         }

@@ -291,7 +291,11 @@ impl DatabaseSettings {
 /// its own.
 fn with_login(uri: &str, username: Option<&str>, password: Option<&str>) -> String {
     let given = [("user", username), ("password", password)];
-    let mut uri = uri.to_owned();
+    // PostgreSQL takes the last of equal keys, MySQL's uris refuse them.
+    let mut uri = match ["mysql://", "mariadb://"].iter().any(|scheme| uri.starts_with(scheme)) {
+        true => without_login(uri, username.is_some(), password.is_some()),
+        false => uri.to_owned(),
+    };
     for (key, value) in given.into_iter().filter_map(|(key, value)| Some((key, value?))) {
         uri += &match uri.contains("://") {
             true => {
@@ -302,6 +306,21 @@ fn with_login(uri: &str, username: Option<&str>, password: Option<&str>) -> Stri
         };
     }
     uri
+}
+
+/// A uri without the user, and the password, before its host.
+fn without_login(uri: &str, user: bool, password: bool) -> String {
+    let Some((scheme, rest)) = uri.split_once("://") else { return uri.to_owned() };
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let Some((login, _)) = rest[..end].rsplit_once('@') else { return uri.to_owned() };
+    let (old_user, old_password) = login.split_once(':').unwrap_or((login, ""));
+    let kept_user = if user { "" } else { old_user };
+    let kept = match password || old_password.is_empty() {
+        true => kept_user.to_owned(),
+        false => format!("{kept_user}:{old_password}"),
+    };
+    let at = if kept.is_empty() { "" } else { "@" };
+    format!("{scheme}://{kept}{at}{}", &rest[login.len() + 1..])
 }
 
 fn percent_encode(text: &str) -> String {
@@ -386,6 +405,11 @@ mod tests {
             login("postgresql://h/d?sslmode=require"),
             "postgresql://h/d?sslmode=require&user=m%20e&password=a%27b%5Cc%26"
         );
+        assert_eq!(
+            login("mysql://u:p@h/d?x=1"),
+            "mysql://h/d?x=1&user=m%20e&password=a%27b%5Cc%26"
+        );
+        assert_eq!(with_login("mysql://u:p@h/d", None, Some("q")), "mysql://u@h/d?password=q");
         assert_eq!(login("host=h"), "host=h user='m e' password='a\\'b\\\\c&'");
     }
 

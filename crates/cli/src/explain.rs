@@ -79,6 +79,7 @@ fn explain(arguments: &Arguments, interrupt: &Interrupt, meter: &Meter) -> Resul
         schema: results.schema(),
         estimate,
         stats: results.stats().clone(),
+        kind: results.kind(),
         asked: statement.compression(),
         planned_only: arguments.plan,
         width: width(),

@@ -60,7 +60,7 @@ Examples:
 
 `dray COMMAND --help` describes each command.";
 
-/// Move query results: serve files as SQL tables, fetch from such servers or PostgreSQL, sort files
+/// Move query results: serve files as SQL tables, fetch from such servers and databases, sort files
 #[derive(Debug, Parser)]
 #[command(
     name = "dray",

@@ -20,7 +20,7 @@ use crate::statement::Login;
 const EXAMPLES: &str = "\
 SPEC is a TOML file. Each level has a statement of its own, which reads flat rows; Dray sorts and \
 merges them. `many.NAME` becomes a list, `one.NAME` an object or nothing. `on` says which column \
-of a child equals which of its parent. Under PostgreSQL all statements see one snapshot.
+of a child equals which of its parent. In a database all statements see one snapshot.
 
   sql = \"SELECT c_custkey, c_name FROM customer\"
   order = [\"c_custkey\"]

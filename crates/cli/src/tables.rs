@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
 
 use clap::{Args, ValueEnum};
-use dray_client::{Connection, QueryOptions, SourceKind};
+use dray_client::{Connection, QueryOptions, SourceKind, Verdict};
 
 use crate::failure::{EXIT_CODES, Failure};
 use crate::format::table::Table;
@@ -45,11 +45,14 @@ const MYSQL_QUERY: &str = "\
 SELECT concat(t.table_schema, '.', t.table_name) AS `table`,
        t.table_rows AS estimated_rows,
        t.data_length AS bytes,
-       (SELECT group_concat(c.column_name, ' ', c.column_type
-                            ORDER BY c.ordinal_position SEPARATOR ', ')
-        FROM information_schema.columns c
-        WHERE c.table_schema = t.table_schema AND c.table_name = t.table_name) AS columns
+       c.columns
 FROM information_schema.tables t
+LEFT JOIN (SELECT table_schema, table_name,
+                  group_concat(column_name, ' ', column_type
+                               ORDER BY ordinal_position SEPARATOR ', ') AS columns
+           FROM information_schema.columns
+           GROUP BY table_schema, table_name) c
+       ON c.table_schema = t.table_schema AND c.table_name = t.table_name
 WHERE t.table_schema NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys')
 ORDER BY t.table_schema, t.table_name";
 
@@ -99,6 +102,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let meter = Meter::new(Visibility::Hidden);
     let connection = Connection::connect(&arguments.uri, &arguments.login.options()?)
         .map_err(Failure::Client)?;
+    let mut connection = connection;
+    if connection.kind() == SourceKind::Mysql {
+        // Longer lists of columns are cut off.
+        let set = "SET SESSION group_concat_max_len = 1048576";
+        connection
+            .ask(set, &mut || Verdict::Continue)
+            .map_err(|error| failed(error, &interrupt))?;
+    }
     let sql = match connection.kind() {
         SourceKind::Postgres => POSTGRES_QUERY,
         SourceKind::Mysql => MYSQL_QUERY,

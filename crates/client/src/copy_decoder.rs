@@ -5,6 +5,7 @@ use arrow::datatypes::SchemaRef;
 use bytes::{Buf, BytesMut};
 use dray_format::arrow::{Decoder, StringLayout};
 use dray_format::{HEADER_BYTES, Limits};
+use dray_pgtypes::not_utf8;
 use dray_postgres::{CopyReader, Description, Options};
 use dray_wire::{ClientSession, FRAME_HEADER_BYTES, Kind, ServerEvent};
 
@@ -70,7 +71,9 @@ impl CopyDecoder {
                 reader.push(data, &mut |built| full.push(built))?;
                 for built in full {
                     let decoder = self.decoder.as_ref().ok_or_else(out_of_turn)?;
-                    self.batches.push(decoder.built(built).map_err(Error::of_rows)?);
+                    self.batches.push(
+                        decoder.built(built).map_err(|error| Error::of_rows(error, not_utf8))?,
+                    );
                 }
                 Ok(())
             }
@@ -142,7 +145,9 @@ impl CopyDecoder {
         let decoder = self.decoder.ok_or_else(ended_too_soon)?;
         match self.format {
             Format::Rows(reader) => {
-                let last = decoder.built(reader.finish()?).map_err(Error::of_rows)?;
+                let last = decoder
+                    .built(reader.finish()?)
+                    .map_err(|error| Error::of_rows(error, not_utf8))?;
                 if last.num_rows() > 0 {
                     batches.push(last);
                 }

@@ -3,7 +3,6 @@
 use std::any::Any;
 use std::fmt;
 
-use dray_pgtypes::not_utf8;
 use dray_wire::{ErrorKind as WireKind, ProtocolError, ServerError};
 
 use crate::memory::NoMemory;
@@ -92,9 +91,12 @@ impl Error {
         self
     }
 
-    /// The error of PostgreSQL's rows that can't become a batch. A string that is not UTF-8 has the
-    /// kind, text and SQLSTATE that the extension gives it.
-    pub(crate) fn of_rows(error: dray_format::Error) -> Self {
+    /// The error of a database's rows that can't become a batch. A string that is not UTF-8 has the
+    /// kind and SQLSTATE that PostgreSQL's extension gives it, and the text of `not_utf8`.
+    pub(crate) fn of_rows(
+        error: dray_format::Error,
+        not_utf8: fn(&dray_format::Error) -> String,
+    ) -> Self {
         match error.kind() {
             dray_format::ErrorKind::Utf8 => {
                 Self::new(ErrorKind::Execution, not_utf8(&error)).with_sqlstate(NOT_IN_REPERTOIRE)
@@ -279,10 +281,12 @@ fn kind_of_sqlstate(sqlstate: &str) -> ErrorKind {
 /// have the general SQLSTATE HY000, so the server's own number comes first.
 fn kind_of_code(error: &dray_mysql::Error) -> ErrorKind {
     match error.code().unwrap_or_default() {
-        // Killed, shutting down; too many connections, memory, disk, temporary space.
+        // Shutting down or killed; too many connections, memory, disk, temporary space.
         1053 | 1927 | 3169 => ErrorKind::Connection,
+        // Somebody killed the statement.
+        1317 => ErrorKind::Cancelled,
         1021 | 1037 | 1038 | 1040 | 1041 | 1114 | 1203 | 1226 => ErrorKind::Resources,
-        1153 | 1301 | 2020 => ErrorKind::Limit,
+        1301 => ErrorKind::Limit,
         // No database selected; unknown tables and columns; no such function; denied.
         1046 | 1049 | 1051 | 1054 | 1064 | 1142 | 1143 | 1146 | 1305 | 1370 => ErrorKind::Query,
         _ => kind_of_sqlstate(error.sqlstate().unwrap_or_default()),

@@ -93,7 +93,7 @@ pub struct QueryOptions {
     /// How the rows of [`Connection::objects`](crate::Connection::objects) travel. Other results
     /// are always chunks.
     pub objects: RowLayout,
-    /// Options for PostgreSQL alone. A Dray server refuses them.
+    /// Options for databases. A Dray server refuses them, MySQL and MariaDB all but `nonfinite`.
     pub postgres: PostgresOptions,
 }
 
@@ -133,7 +133,7 @@ pub struct PostgresOptions {
     pub extension: ExtensionChoice,
     /// What `numeric` without a declared precision becomes.
     pub numeric: NumericAs,
-    /// What to do about infinite dates, NaN among decimals, and 24:00.
+    /// What to do about infinite dates, NaN among decimals, 24:00, and MySQL's `0000-00-00`.
     pub nonfinite: NonFinite,
     /// The number of connections that read a table.
     pub partitions: Partitions,

@@ -23,7 +23,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::memory::{Arena, TABLE_BLOCK_BYTES};
 use crate::options::QueryOptions;
 use crate::source::{
-    Event, ReceiveContext, ReceivedBatch, ReceivedPage, Start, cancelled, out_of_turn,
+    Event, ReceiveContext, ReceivedBatch, ReceivedPage, SourceKind, Start, cancelled, out_of_turn,
 };
 use crate::stats::{Progress, Stats};
 use crate::watch::{Verdict, Watch};
@@ -192,6 +192,11 @@ impl<C: BorrowMut<Connection>> Results<C> {
     /// The columns.
     pub fn schema(&self) -> SchemaRef {
         self.part.as_ref().map_or_else(|| self.schema.clone(), PartDigest::schema)
+    }
+
+    /// Which kind of server runs the statement.
+    pub fn kind(&self) -> SourceKind {
+        self.connection.borrow().kind()
     }
 
     /// How far the statement is.

@@ -64,11 +64,11 @@ impl Connection {
         self.source().transaction(step, cancel)
     }
 
-    /// Runs a statement of the program's own at a PostgreSQL server and returns its rows as text.
-    /// It must change nothing: later statements may still run over several connections.
+    /// Runs a statement of the program's own at a database and returns its rows as text. It must
+    /// change nothing: later statements may still run over several connections.
     ///
     /// # Errors
-    /// When it fails, or the server is not PostgreSQL.
+    /// When it fails, or the server is a Dray server.
     pub fn ask(
         &mut self,
         sql: &str,

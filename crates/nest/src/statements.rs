@@ -11,9 +11,9 @@ use dray_client::{
 use crate::error::{Error, Result};
 use crate::{NestOptions, Nested, Source, Spec, nest};
 
-/// Nests rows of a server, as [`nest`] does. The tables of a Dray server don't change. A PostgreSQL
-/// server gets one read-only transaction with one snapshot, unless the connection is in a
-/// transaction of its own. `watch` makes what watches each statement, and the sort of its rows,
+/// Nests rows of a server, as [`nest`] does. The tables of a Dray server don't change. A database
+/// gets one read-only transaction with one snapshot, unless the connection is in a transaction of
+/// its own. `watch` makes what watches each statement, and the sort of its rows,
 /// given the name of that.
 ///
 /// # Errors
@@ -24,7 +24,7 @@ pub fn nest_from(
     options: &NestOptions,
     watch: &mut dyn FnMut(&str) -> Option<Watch>,
 ) -> Result<Nested> {
-    let begins = connection.kind() == SourceKind::Postgres && !connection.is_in_transaction();
+    let begins = connection.kind() != SourceKind::Dray && !connection.is_in_transaction();
     let step = |connection: &mut Connection, step| {
         let done = connection.transaction(step, &mut || Verdict::Continue);
         done.map_err(|error| Error::statement("the snapshot", external(error)))

@@ -28,7 +28,8 @@ pub(super) fn list(
     let named = filter.catalog.map(|name| format!(" OR schema_name = {}", literal(name)));
     let listed = format!("schema_name NOT IN ({SYSTEM}){}", named.unwrap_or_default());
     let sql = format!(
-        "SELECT schema_name FROM information_schema.schemata WHERE {listed} ORDER BY BINARY 1"
+        "SELECT schema_name FROM information_schema.schemata WHERE {listed} \
+         ORDER BY BINARY schema_name"
     );
     let databases = session.ask(&sql, running)?;
     // Of the databases that the filter names, so that a large server is not asked about all.
@@ -91,9 +92,10 @@ fn constraints_sql(databases: &str) -> String {
          JOIN information_schema.table_constraints c \
              ON c.constraint_schema = k.constraint_schema AND c.table_name = k.table_name \
              AND c.constraint_name = k.constraint_name \
+             AND (c.constraint_type = 'FOREIGN KEY') = (k.referenced_table_name IS NOT NULL) \
          WHERE k.table_schema IN ({databases}) \
          ORDER BY BINARY k.table_schema, BINARY k.table_name, BINARY k.constraint_name, \
-             k.ordinal_position"
+             c.constraint_type, k.ordinal_position"
     )
 }
 
@@ -103,7 +105,8 @@ fn constraints_of(rows: TextRows) -> HashMap<(String, String), Vec<Constraint>> 
     for row in &rows {
         let [database, table, name, kind, column, in_database, in_table, in_column] = texts(row);
         let of_table = constraints.entry((database.to_owned(), table.to_owned())).or_default();
-        if of_table.last().is_none_or(|last| last.name != name) {
+        let is_next = |last: &Constraint| last.name != name || last.constraint_type != kind;
+        if of_table.last().is_none_or(is_next) {
             of_table.push(Constraint {
                 name: name.to_owned(),
                 constraint_type: kind.to_owned(),

@@ -11,7 +11,7 @@
 use std::time::Duration;
 
 use arrow::datatypes::{DataType, FieldRef, Schema};
-use dray_client::{CompressionChoice, PathKind, Stats};
+use dray_client::{CompressionChoice, PathKind, SourceKind, Stats};
 
 use crate::number::{bytes, percent};
 
@@ -23,12 +23,17 @@ const MOST: f64 = 50.0;
 const LARGE: f64 = 25.0;
 
 /// The advice on what would help most.
-pub(super) fn advice(schema: &Schema, stats: &Stats, asked: CompressionChoice) -> String {
+pub(super) fn advice(
+    schema: &Schema,
+    stats: &Stats,
+    asked: CompressionChoice,
+    kind: SourceKind,
+) -> String {
     if stats.total < SHORT {
         return "the result is small: keep the connection open between queries".to_owned();
     }
     if stats.path.kind == PathKind::Rows {
-        return rows_advice(schema, stats);
+        return rows_advice(schema, stats, kind);
     }
     let server = stats.server.unwrap_or_default();
     let (execute, encode, queue) =
@@ -94,10 +99,17 @@ const VALUE_SECONDS: f64 = 25e-9;
 /// The same for a `numeric`.
 const NUMERIC_SECONDS: f64 = 60e-9;
 
-fn rows_advice(schema: &Schema, stats: &Stats) -> String {
+fn rows_advice(schema: &Schema, stats: &Stats, kind: SourceKind) -> String {
     let total = stats.total.as_secs_f64();
     let receive = stats.receive.as_secs_f64();
     let decode = percent(stats.decode.as_secs_f64(), total);
+    if kind == SourceKind::Mysql {
+        let receive = percent(receive, total);
+        return format!(
+            "the server makes and sends rows for {receive:.0} % of the time, the client parses \
+             them for {decode:.0} %: fewer rows or columns would help"
+        );
+    }
     if decode > MOST {
         return format!(
             "the client parses rows for {decode:.0} % of the time: the server's extension would \
@@ -186,7 +198,8 @@ mod tests {
 
     fn said(stats: &Stats, asked: CompressionChoice) -> String {
         let field = |name: &str| Field::new(name, DataType::Int8, true);
-        advice(&Schema::new(vec![field("id"), field("comment")]), stats, asked)
+        let schema = Schema::new(vec![field("id"), field("comment")]);
+        advice(&schema, stats, asked, SourceKind::Postgres)
     }
 
     #[test]

@@ -6,7 +6,9 @@ use std::time::Duration;
 use arrow::datatypes::SchemaRef;
 use console::Alignment::{Left, Right};
 use console::measure_text_width;
-use dray_client::{ColumnProfile, CompressionChoice, Estimate, Known, PathKind, PriceSet, Stats};
+use dray_client::{
+    ColumnProfile, CompressionChoice, Estimate, Known, PathKind, PriceSet, SourceKind, Stats,
+};
 use serde_json::{Map, Value, json};
 
 use super::advice::advice;
@@ -21,6 +23,8 @@ pub(super) struct Report {
     pub(super) schema: SchemaRef,
     pub(super) estimate: Estimate,
     pub(super) stats: Stats,
+    /// What it ran at.
+    pub(super) kind: SourceKind,
     /// The compression that the user requested.
     pub(super) asked: CompressionChoice,
     /// Whether the statement was only planned.
@@ -152,7 +156,8 @@ impl Report {
             "time",
             format!("{}, the first chunk after {first}; {rates}", number::duration(stats.total)),
         );
-        let advice = wrapped("advice", &advice(&self.schema, stats, self.asked), self.width);
+        let advice =
+            wrapped("advice", &advice(&self.schema, stats, self.asked, self.kind), self.width);
         format!("{text}\n{}\n{}\n{advice}", self.times(), self.columns())
     }
 
@@ -188,7 +193,7 @@ impl Report {
         ]
     }
 
-    /// A PostgreSQL server without the extension doesn't report its time.
+    /// A server that sends rows doesn't report its time.
     fn client_phases(&self) -> Vec<Phase> {
         let stats = &self.stats;
         let phase = |name, time, what| Phase { place: "client", name, time, what };
@@ -322,7 +327,7 @@ impl Report {
             })
         });
         put("columns", columns.collect());
-        put("advice", json!(advice(&self.schema, stats, self.asked)));
+        put("advice", json!(advice(&self.schema, stats, self.asked, self.kind)));
         Value::Object(report)
     }
 

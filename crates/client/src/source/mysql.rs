@@ -8,10 +8,10 @@ use std::time::Instant;
 use dray_format::arrow::Decoder;
 use dray_format::{BuiltBatch, Limits};
 use dray_mysql::{CancelCheck as SocketCheck, CopyBytes, Options as RowOptions};
-use dray_mysqltypes::{Options as TypeOptions, ZeroDates};
-use dray_pgtypes::NonFinite;
+use dray_mysqltypes::{Options as TypeOptions, ZeroDates, not_utf8};
+use dray_pgtypes::{NonFinite, NumericAs};
 use dray_wire::partition::PartDescriptor;
-use dray_wire::{CompressionChoice, Estimate, RowLayout};
+use dray_wire::{Checksums, CompressionChoice, Estimate, RowLayout};
 
 use self::connection::Connection;
 use self::parameters::parameters;
@@ -19,8 +19,8 @@ use super::frames::DecoderCache;
 use super::{
     Event, PlannedParts, ReceiveContext, ReceivedBatch, Source, SourceKind, Start, TextRows, cancel,
 };
-use crate::error::{Error, Result};
-use crate::options::{ConnectOptions, PostgresOptions, QueryOptions};
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::{ConnectOptions, ExtensionChoice, Partitions, PostgresOptions, QueryOptions};
 use crate::partition::PlanOptions;
 use crate::stats::{PathKind, TransferPath};
 use crate::transaction::{Isolation, Transaction};
@@ -32,6 +32,18 @@ pub(crate) struct MysqlSource {
     connection: Connection,
     scan: Option<Scan>,
     decoders: DecoderCache,
+    /// The state of a transaction that [`Source::transaction`] began.
+    own: OwnTransaction,
+}
+
+/// A transaction that the program began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OwnTransaction {
+    None,
+    Open,
+    /// The server has rolled it back, as after a deadlock. Statements would now be transactions of
+    /// their own.
+    Lost,
 }
 
 /// The running statement.
@@ -60,7 +72,28 @@ impl MysqlSource {
         keep_waiting: &mut dyn FnMut() -> bool,
     ) -> Result<Self> {
         let connection = Connection::connect(uri, options, keep_waiting)?;
-        Ok(Self { connection, scan: None, decoders: DecoderCache::default() })
+        let decoders = DecoderCache::default();
+        Ok(Self { connection, scan: None, decoders, own: OwnTransaction::None })
+    }
+
+    /// [`cancel::run`], after which it is known whether a transaction is still open: errors do not
+    /// say so.
+    fn run<T>(
+        &mut self,
+        cancel: CancelCheck<'_>,
+        work: impl FnOnce(&mut Connection, SocketCheck<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let done = cancel::run(&mut self.connection, cancel, work);
+        if done.is_err() && self.own == OwnTransaction::Open && self.is_usable() {
+            // If this fails, the connection is given up.
+            let _ = cancel::run(&mut self.connection, cancel, |connection, check| {
+                Ok(connection.session.ask("DO 0", check)?)
+            });
+            if !self.connection.session.is_in_transaction() {
+                self.own = OwnTransaction::Lost;
+            }
+        }
+        done
     }
 
     fn next_batch(
@@ -83,7 +116,7 @@ impl MysqlSource {
         let arrived = Instant::now();
         let decoded_bytes = built.batch().plain_bytes(0, built.batch().rows);
         Ok(Event::Batch(ReceivedBatch {
-            batch: decoder.built(built).map_err(Error::of_rows)?,
+            batch: decoder.built(built).map_err(|error| Error::of_rows(error, not_utf8))?,
             wire_bytes: session.bytes() - bytes,
             decoded_bytes,
             arrived,
@@ -131,9 +164,12 @@ impl Source for MysqlSource {
         cancel: CancelCheck<'_>,
     ) -> Result<()> {
         self.scan = None;
+        if self.own == OwnTransaction::Lost {
+            return Err(rolled_back("the server has rolled the transaction back"));
+        }
         let row_options = row_options(options)?;
         let parameters = parameters(options.parameters.as_ref())?;
-        let schema = cancel::run(&mut self.connection, cancel, |connection, check| {
+        let schema = self.run(cancel, |connection, check| {
             Ok(match options.plan_only {
                 true => connection.session.describe(sql, &row_options, check)?,
                 false => connection.session.start(sql, &parameters, &row_options, check)?,
@@ -156,7 +192,7 @@ impl Source for MysqlSource {
         let event = match scan.start.take() {
             Some(start) => Event::Started(*start),
             None if scan.planned => Event::Finished { server: None },
-            None => cancel::run(&mut self.connection, cancel, |connection, check| {
+            None => self.run(cancel, |connection, check| {
                 Self::next_batch(connection, &scan.decoder, context, check)
             })?,
         };
@@ -172,7 +208,7 @@ impl Source for MysqlSource {
     }
 
     fn is_in_transaction(&self) -> bool {
-        self.connection.session.is_in_transaction()
+        self.own == OwnTransaction::Lost || self.connection.session.is_in_transaction()
     }
 
     fn rows_changed(&self) -> Option<u64> {
@@ -198,17 +234,31 @@ impl Source for MysqlSource {
     }
 
     fn transaction(&mut self, step: Transaction, cancel: CancelCheck<'_>) -> Result<()> {
+        let begins = matches!(step, Transaction::Begin { .. });
+        let was = std::mem::replace(&mut self.own, OwnTransaction::None);
         for statement in control_statements(step) {
             self.ask(&statement, cancel)?;
         }
-        Ok(())
+        if begins {
+            self.own = OwnTransaction::Open;
+        }
+        match (was, step) {
+            (OwnTransaction::Lost, Transaction::Commit) => {
+                Err(rolled_back("the transaction was rolled back, not committed"))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn ask(&mut self, sql: &str, cancel: CancelCheck<'_>) -> Result<TextRows> {
-        cancel::run(&mut self.connection, cancel, |connection, check| {
-            Ok(connection.session.ask(sql, check)?)
-        })
+        self.run(cancel, |connection, check| Ok(connection.session.ask(sql, check)?))
     }
+}
+
+fn rolled_back(what: &str) -> Error {
+    Error::new(ErrorKind::Execution, what)
+        .with_hint("a statement in it had failed; roll back, and begin again")
+        .with_sqlstate("25P02")
 }
 
 fn no_parts() -> Error {
@@ -240,12 +290,23 @@ fn control_statements(step: Transaction) -> Vec<String> {
 /// # Errors
 /// Usage, for options that would be ignored.
 fn row_options(options: &QueryOptions) -> Result<RowOptions> {
-    let nonfinite = options.postgres.nonfinite;
-    if options.postgres != (PostgresOptions { nonfinite, ..PostgresOptions::default() }) {
+    let PostgresOptions { extension, numeric, nonfinite, partitions, ordered: _ } =
+        options.postgres;
+    // One connection keeps the order of rows.
+    if extension == ExtensionChoice::Always
+        || numeric != NumericAs::default()
+        || !matches!(partitions, Partitions::Auto | Partitions::Exactly(1))
+    {
         return Err(Error::usage(
-            "extension, numeric, partitions and ordered are for PostgreSQL; this is a MySQL or \
-             MariaDB server",
+            "extension, numeric and partitions are for PostgreSQL; this is a MySQL or MariaDB \
+             server",
         ));
+    }
+    if !matches!(options.compression, CompressionChoice::Auto | CompressionChoice::None)
+        || options.checksums == Checksums::On
+    {
+        return Err(Error::usage("rows of MySQL and MariaDB have no compression and no checksums")
+            .with_hint("compress=zlib in the uri compresses their protocol"));
     }
     let Limits { decoded_bytes_max, row_bytes_max, .. } = options.limits;
     let bytes = |limit| usize::try_from(limit).unwrap_or(usize::MAX);

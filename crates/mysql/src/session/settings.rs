@@ -19,9 +19,13 @@ const TIMESTAMP: u8 = 7;
 /// The statement that sets up a session.
 ///
 /// A server gives up a client that takes nothing for `net_write_timeout`, a minute by default. The
-/// user of a result may take longer to come back for more.
+/// user of a result may take longer to come back for more. A server may be configured without
+/// autocommit, and would then undo what a program wrote.
 pub(super) fn set_up(server: &Server) -> String {
-    let mut text = format!("SET NAMES {UTF8}, time_zone = '{}', net_write_timeout = 86400", UTC[0]);
+    let mut text = format!(
+        "SET NAMES {UTF8}, time_zone = '{}', net_write_timeout = 86400, autocommit = 1",
+        UTC[0]
+    );
     if server.tracks() {
         // Of the default variables autocommit does not matter here, and a server that has more in
         // its configuration has them for others.

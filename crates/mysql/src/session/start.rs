@@ -14,12 +14,13 @@ use super::rows::{Format, Rows, type_error};
 use super::settings::is_timestamp;
 use super::{Options, Session};
 use crate::error::{CancelCheck, Error, Result};
-use crate::packets::ANSWER_BYTES_MAX;
 use crate::sql;
 
 /// Errors of statements that a server runs but does not prepare: ER_UNSUPPORTED_PS;
 /// ER_MAX_PREPARED_STMT_COUNT_REACHED; ER_UNKNOWN_COM_ERROR, of proxies.
 const UNPREPARED: [u16; 3] = [1295, 1461, 1047];
+/// The largest definition of a column: names have at most 64 characters, or 256 of an alias.
+const DEFINITION_BYTES_MAX: usize = 64 << 10;
 /// Errors of prepared statements that must be prepared again: ER_UNKNOWN_STMT_HANDLER and
 /// ER_NEED_REPREPARE.
 const STALE: [u16; 2] = [1243, 1615];
@@ -223,7 +224,7 @@ impl<S: Read + Write> Session<S> {
         check: CancelCheck<'_>,
     ) -> Result<()> {
         let extended = self.server.extends_metadata();
-        let payload = self.packets.next(ANSWER_BYTES_MAX, check)?;
+        let payload = self.packets.next(DEFINITION_BYTES_MAX, check)?;
         let mut event = self.next.advance(payload, &self.server);
         if let (Ok(Event::Definition), true) = (&event, is_definition) {
             match ColumnDefinition::parse(payload, extended) {

@@ -15,8 +15,13 @@ use crate::error::{Error, Result};
 
 const DAY_MILLISECONDS: i64 = 86_400_000;
 const DAY_SECONDS: i64 = 86_400;
-/// The days of years that MySQL has: from 0001-01-01 to 9999-12-31.
+/// The days that every server takes: from 0001-01-01 to 9999-12-31.
 const DAYS: std::ops::RangeInclusive<i64> = -719_162..=2_932_896;
+/// The most digits of a decimal, and those after the point, that all servers have.
+const DIGITS_MAX: usize = 65;
+const SCALE_MAX: usize = 30;
+/// The longest TIME, in microseconds: 838:59:59.
+const TIME_MAX: u64 = (838 * 3600 + 59 * 60 + 59) * 1_000_000;
 const EXTENSION_KEY: &str = "ARROW:extension:name";
 /// The most parameters of a statement.
 const COUNT_MAX: usize = u16::MAX as usize;
@@ -71,7 +76,7 @@ fn parameter(column: &dyn Array, field: &Field) -> Result<Parameter, String> {
             Parameter::Double(value)
         }
         Decimal32(..) | Decimal64(..) | Decimal128(..) | Decimal256(..) => {
-            Parameter::Decimal(shown()?)
+            Parameter::Decimal(decimal(shown()?)?)
         }
         Utf8 | LargeUtf8 | Utf8View => Parameter::Text(shown()?),
         FixedSizeBinary(16)
@@ -108,10 +113,27 @@ fn parameter(column: &dyn Array, field: &Field) -> Result<Parameter, String> {
             if exact.is_null(0) {
                 return Err("the duration is too long".to_owned());
             }
-            Parameter::Text(duration(exact.as_primitive::<Int64Type>().value(0)))
+            let microseconds = exact.as_primitive::<Int64Type>().value(0);
+            if microseconds.unsigned_abs() > TIME_MAX {
+                return Err("MySQL's times have at most 838:59:59".to_owned());
+            }
+            Parameter::Text(duration(microseconds))
         }
         other => return Err(format!("values of type {other} can't be sent to MySQL")),
     })
+}
+
+/// The text of a decimal, which servers cut off without a word if it has more digits.
+fn decimal(text: String) -> Result<String, String> {
+    let digits = text.trim_start_matches('-').trim_start_matches('0');
+    let scale = digits.split_once('.').map_or(0, |(_, scale)| scale.len());
+    let count = digits.bytes().filter(u8::is_ascii_digit).count();
+    match count > DIGITS_MAX || scale > SCALE_MAX {
+        true => Err(format!(
+            "MySQL's decimals have {DIGITS_MAX} digits, {SCALE_MAX} of them after the point"
+        )),
+        false => Ok(text),
+    }
 }
 
 fn check_day(day: i64) -> Result<(), String> {
@@ -191,7 +213,10 @@ mod tests {
 
     #[test]
     fn what_mysql_lacks_is_refused() {
-        let columns: [ArrayRef; 4] = [
+        let many = Decimal128Array::from(vec![1]).with_precision_and_scale(38, 31).unwrap();
+        let columns: [ArrayRef; 6] = [
+            Arc::new(many),
+            Arc::new(DurationMicrosecondArray::from(vec![4_000_000_000_000])),
             Arc::new(Float32Array::from(vec![f32::NAN])),
             Arc::new(Date32Array::from(vec![3_000_000])),
             Arc::new(TimestampSecondArray::from(vec![i64::MIN])),

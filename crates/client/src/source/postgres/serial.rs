@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use dray_format::arrow::Decoder;
 use dray_format::{BuiltBatch, Limits};
-use dray_pgtypes::Options as TypeOptions;
+use dray_pgtypes::{Options as TypeOptions, not_utf8};
 use dray_postgres::{CancelCheck as SocketCheck, CopyBytes, CopyStart, Options as RowOptions};
 use dray_wire::{Checksums, ClientSession, CompressionChoice, Estimate, Known, ServerEvent};
 
@@ -196,7 +196,7 @@ impl SerialScan {
         let arrived = Instant::now();
         let decoded_bytes = built.batch().plain_bytes(0, built.batch().rows);
         Ok(Event::Batch(ReceivedBatch {
-            batch: decoder.built(built).map_err(Error::of_rows)?,
+            batch: decoder.built(built).map_err(|error| Error::of_rows(error, not_utf8))?,
             wire_bytes: session.bytes() - bytes,
             decoded_bytes,
             arrived,
