@@ -204,7 +204,7 @@ def test_options(server: Server) -> None:
 def test_connecting_fails_with_a_reason() -> None:
     for uri, code in [
         ("dray://127.0.0.1:1", AdbcStatusCode.IO),
-        ("mysql://localhost", AdbcStatusCode.INVALID_ARGUMENT),
+        ("oracle://localhost", AdbcStatusCode.INVALID_ARGUMENT),
     ]:
         with pytest.raises(dbapi.Error) as raised:
             connect(uri, {"dray.timeout": "5"})

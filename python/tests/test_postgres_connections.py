@@ -115,7 +115,7 @@ def test_closed_connections_leave_the_server(filled: PostgresServer, extension: 
         ("postgresql://127.0.0.1:{port}/postgres?nonsense=1", dray.UsageError, "nonsense"),
         ("postgresql://127.0.0.1:port/postgres", dray.UsageError, "port"),
         ("postgresql://[::1", dray.UsageError, "IPv6"),
-        ("mysql://127.0.0.1/x", dray.UsageError, "not a server's uri"),
+        ("oracle://127.0.0.1/x", dray.UsageError, "not a server's uri"),
     ],
 )
 def test_connections_that_fail(

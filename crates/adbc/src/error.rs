@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_client_error_keeps_its_text() {
-        let error = "mysql://host".parse::<dray_client::Uri>().unwrap_err();
+        let error = "oracle://host".parse::<dray_client::Uri>().unwrap_err();
         let converted = of_client(&error);
         assert_eq!(converted.status, Status::InvalidArguments);
         assert!(converted.message.contains("(dray://host:port"), "{}", converted.message);

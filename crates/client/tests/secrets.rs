@@ -1,6 +1,7 @@
 //! Tokens and passwords never appear in errors or debug output.
 
 use dray_client::{ConnectOptions, Uri};
+use dray_mysql::ConnectParams as MysqlParams;
 use dray_postgres::ConnectParams;
 
 /// Neither a uri nor an error about it shows the token or password.
@@ -11,7 +12,7 @@ fn nothing_shows_a_secret() {
         "", "@", "/", ":", "?", "#", "%", "%4", "%40", "&", "=", " ", "'", "\\", "[", "]", "//",
         "ü",
     ];
-    const PLACES: [&str; 22] = [
+    const PLACES: [&str; 27] = [
         "dray://SECRET@h",
         "drays://SECRET@h:port",
         "dray://u:SECRET@h:1/",
@@ -25,7 +26,7 @@ fn nothing_shows_a_secret() {
         "dray+unix://SECRET@/tmp/x",
         "drya://SECRET@h",
         "Dray://SECRET@h",
-        "mysql://u:SECRET@h",
+        "mysqlx://u:SECRET@h",
         "://SECRET@h",
         "SECRET@h",
         "postgresql://u:SECRET@h:1/d",
@@ -34,6 +35,11 @@ fn nothing_shows_a_secret() {
         "host=h password=SECRET port=x",
         "host=h password='SECRET' x=1",
         "postgres://h/d?password=SECRET&port=x",
+        "mysql://u:SECRET@h:1/d",
+        "mysql://u:SECRET",
+        "mysql://u:SECRET@h:port/d?x=y",
+        "mysql://h/d?password=SECRET&port=x",
+        "mariadb://h/d?passwd=SECRET&x=y",
     ];
     let mut refused = 0;
     for place in PLACES {
@@ -53,6 +59,12 @@ fn nothing_shows_a_secret() {
                     Ok(params) => format!("{params:?}"),
                     Err(error) => format!("{error} {error:?}"),
                 },
+                false if place.starts_with("mysql:") || place.starts_with("mariadb:") => {
+                    match MysqlParams::parse_with(&uri, &|_| None) {
+                        Ok(params) => format!("{params:?}"),
+                        Err(error) => format!("{error} {error:?}"),
+                    }
+                }
                 false => match uri.parse::<Uri>() {
                     Ok(parsed) => format!("{parsed} {parsed:?}"),
                     Err(error) => format!("{error} {error:?}"),

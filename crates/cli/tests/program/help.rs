@@ -70,7 +70,8 @@ fn a_type_that_is_none_is_named() {
 fn no_error_quotes_a_secret() {
     for uri in [
         "drya://s3cret@h",
-        "mysql://u:s3cret@h",
+        "mysqlx://u:s3cret@h",
+        "mysql://u:s3cret/x@h",
         "dray://s3c%ret@h",
         "dray://s3cret@",
         "postgresql://u:s3cret",
