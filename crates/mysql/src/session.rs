@@ -229,7 +229,7 @@ impl<S: Read + Write> Session<S> {
             };
             let event = self.next.advance(payload, &self.server);
             match self.checked(event)? {
-                Event::Failed(error) => interrupted = error.is_interrupted(),
+                Event::Failed(error) => interrupted = self.failed(error).is_interrupted(),
                 Event::Done(done) => self.note(done),
                 Event::Prepared(prepared) => self.cache.forget(prepared.id),
                 Event::Columns(_) | Event::Definition | Event::Row => {}
@@ -271,13 +271,17 @@ impl<S: Read + Write> Session<S> {
     /// Gives the connection up if a packet was not understood, or says that it ends.
     fn checked(&mut self, event: Result<Event>) -> Result<Event> {
         match &event {
-            Ok(Event::Failed(error)) if error.kind() != ErrorKind::Connection => {
-                self.settings.note_failure();
-            }
+            Ok(Event::Failed(error)) if error.kind() != ErrorKind::Connection => {}
             Ok(Event::Failed(_)) | Err(_) => self.packets.break_off(),
             Ok(_) => {}
         }
         event
+    }
+
+    /// Notes that a statement has failed while it ran.
+    fn failed(&mut self, error: Error) -> Error {
+        self.settings.note_failure();
+        error
     }
 
     /// Notes what the server says at the end of a result.

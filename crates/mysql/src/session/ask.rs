@@ -39,7 +39,7 @@ impl<S: Read + Write> Session<S> {
                 event => event,
             };
             match self.checked(event)? {
-                Event::Failed(error) => return Err(error),
+                Event::Failed(error) => return Err(self.failed(error)),
                 Event::Done(done) => self.note(done),
                 Event::Columns(count) => columns = count,
                 Event::Prepared(_) | Event::Definition | Event::Row => {}

@@ -167,7 +167,7 @@ impl<S: Read + Write> Session<S> {
             Event::Done(done) => self.note(done),
             Event::Failed(error) => {
                 self.rows = None;
-                return Err(error);
+                return Err(self.failed(error));
             }
             _ => return Err(self.packets.out_of_order("neither a row nor the end")),
         }
@@ -189,7 +189,7 @@ impl<S: Read + Write> Session<S> {
         while self.next == Next::Result {
             match self.event(check)? {
                 Event::Done(done) => self.note(done),
-                Event::Failed(error) => return Err(error),
+                Event::Failed(error) => return Err(self.failed(error)),
                 _ => {
                     self.drain_results(check)?;
                     let what = "the statement returns rows more than once";

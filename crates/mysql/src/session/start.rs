@@ -170,7 +170,7 @@ impl<S: Read + Write> Session<S> {
         let columns = loop {
             match self.event(check)? {
                 Event::Columns(columns) => break columns,
-                Event::Failed(error) => return Err(error),
+                Event::Failed(error) => return Err(self.failed(error)),
                 Event::Done(done) => {
                     self.rows_changed = sql::is_change(statement).then_some(done.rows_changed);
                     self.note(done);

@@ -284,6 +284,8 @@ fn results_of_procedures() {
         prepared(0, 0, true),
         // OK, rows, OK: the numbers go on.
         answer(&[MORE, &[1], &definition(BIGINT), &row(1), MORE_END, OK]),
+        // A procedure is not kept prepared.
+        prepared(0, 0, true),
         answer(&[&[1][..], &definition(BIGINT), MORE_END, &[1], &definition(BIGINT), &row(1), END]),
         answer(&[OK]),
     ]);
