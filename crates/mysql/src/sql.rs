@@ -25,7 +25,7 @@ pub(crate) fn is_call(sql: &str) -> bool {
 }
 
 /// The first word of a statement.
-fn first_word(sql: &str) -> &str {
+pub(crate) fn first_word(sql: &str) -> &str {
     let mut rest = sql.as_bytes();
     while let Some(first) = rest.first()
         && !first.is_ascii_alphabetic()

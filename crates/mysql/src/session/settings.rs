@@ -5,6 +5,7 @@ use dray_mysqltypes::ColumnDefinition;
 use super::Parameter;
 use crate::error::{Error, Result};
 use crate::server::Server;
+use crate::sql;
 
 /// Asks for the settings, in the order of [`NAMES`].
 pub(super) const QUESTION: &str =
@@ -142,11 +143,11 @@ impl Settings {
             let why = format!("TIMESTAMP {:?} is read as UTC", column.name);
             return Err(changed("time_zone", &self.time_zone, &why));
         }
-        // MySQL's hint and MariaDB's prefix of a statement set it for that statement alone, which
-        // no answer reports.
-        let statement = statement.to_ascii_lowercase();
-        let sets = statement.contains("set_var") || statement.contains("set statement");
-        match sets && statement.contains("time_zone") {
+        // MySQL's hint SET_VAR and MariaDB's SET STATEMENT set it for the statement alone. Not
+        // every server reports that; what is reported is refused at the end of the rows.
+        let lower = statement.to_ascii_lowercase();
+        let sets = lower.contains("set_var") || sql::first_word(&lower) == "set";
+        match sets && lower.contains("time_zone") {
             true => Err(zone_set_within(&column.name)),
             false => Ok(()),
         }

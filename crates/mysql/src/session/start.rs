@@ -19,11 +19,11 @@ use crate::sql;
 /// Errors of statements that a server runs but does not prepare: ER_UNSUPPORTED_PS;
 /// ER_MAX_PREPARED_STMT_COUNT_REACHED; ER_UNKNOWN_COM_ERROR, of proxies.
 const UNPREPARED: [u16; 3] = [1295, 1461, 1047];
-/// The largest definition of a column: names have at most 64 characters, or 256 of an alias.
-const DEFINITION_BYTES_MAX: usize = 64 << 10;
 /// Errors of prepared statements that must be prepared again: ER_UNKNOWN_STMT_HANDLER and
 /// ER_NEED_REPREPARE.
 const STALE: [u16; 2] = [1243, 1615];
+/// The largest definition of a column: names have at most 64 characters, or 256 of an alias.
+const DEFINITION_BYTES_MAX: usize = 64 << 10;
 
 impl<S: Read + Write> Session<S> {
     /// Starts a statement and returns the columns of its rows; [`Self::next_batch`] reads them. A
@@ -82,7 +82,7 @@ impl<S: Read + Write> Session<S> {
         if let Some(known) = self.cache.take(statement) {
             self.cache.forget(known.id);
         }
-        self.cache.push(statement, prepared);
+        self.keep(statement, prepared);
         self.settings.check_readable(statement, &definitions)?;
         Ok(schema_of(&columns_of(&definitions, options)?))
     }
@@ -138,7 +138,7 @@ impl<S: Read + Write> Session<S> {
         check: CancelCheck<'_>,
     ) -> Result<Arc<Schema>> {
         if usize::from(prepared.parameters) != parameters.len() {
-            self.cache.push(statement, prepared);
+            self.keep(statement, prepared);
             return Err(Error::usage(format!(
                 "the statement has {} parameters, {} values were given",
                 prepared.parameters,
@@ -150,12 +150,18 @@ impl<S: Read + Write> Session<S> {
         let begun = self.begin(statement, Format::Binary, options, check);
         match &begun {
             Err(error) if is_one_of(error, &STALE) => self.cache.forget(prepared.id),
-            // A procedure may fail with such an error after it has changed rows, and would then run
-            // again.
-            _ if sql::is_call(statement) => self.cache.forget(prepared.id),
-            _ => self.cache.push(statement, prepared),
+            _ => self.keep(statement, prepared),
         }
         begun
+    }
+
+    /// Keeps a prepared statement for the next time, unless it calls a procedure: that may fail
+    /// with one of [`STALE`] after it has changed rows, and must not run again.
+    fn keep(&mut self, statement: &str, prepared: Prepared) {
+        match sql::is_call(statement) {
+            true => self.cache.forget(prepared.id),
+            false => self.cache.push(statement, prepared),
+        }
     }
 
     /// Reads the beginning of a statement's result. A procedure may change rows before it returns
