@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from mysql_server import DATABASE, PASSWORD, USER, MariaServer
+from postgres_server import PostgresServer
 from proxy import Proxy
 from server import binary
 
@@ -383,7 +384,6 @@ def test_adbc_transactions(shop: MariaServer) -> None:
         change(one, 1)
         change(other, 2)
         # Each waits for the other, and the server ends one of the transactions.
-        waiting = threading.Thread(target=lambda: failures.append(fails(one, 2)))
         failures: list[bool] = []
 
         def fails(connection: Any, account: int) -> bool:
@@ -394,6 +394,7 @@ def test_adbc_transactions(shop: MariaServer) -> None:
                 return True
             return False
 
+        waiting = threading.Thread(target=lambda: failures.append(fails(one, 2)))
         waiting.start()
         time.sleep(0.3)
         lost = fails(other, 1)
@@ -401,15 +402,36 @@ def test_adbc_transactions(shop: MariaServer) -> None:
         assert [lost, *failures].count(True) == 1
         loser, winner = (other, one) if lost else (one, other)
         # Its statements would now be transactions of their own.
-        with pytest.raises(Exception, match="rolled the transaction back"):
+        with pytest.raises(Exception, match="transaction is over"):
             change(loser, 1)
-        with pytest.raises(Exception, match="not committed"):
+        with pytest.raises(Exception, match="no transaction to commit"):
             loser.commit()
         winner.commit()
         assert shop.rows("SELECT n FROM accounts ORDER BY id") == [("1",), ("1",)]
         change(loser, 1)
-        loser.commit()
+        # A statement that commits by itself, and one that does so and then fails.
+        with loser.cursor() as cursor:
+            cursor.execute("CREATE TABLE made (i int)")
+            change(loser, 2)
+            with pytest.raises(Exception, match="already exists"):
+                cursor.execute("CREATE TABLE made (i int)")
+        with pytest.raises(Exception, match="transaction is over"):
+            change(loser, 2)
+        loser.rollback()
+        assert shop.rows("SELECT n FROM accounts ORDER BY id") == [("2",), ("2",)]
         assert rows(winner, "SELECT n FROM accounts WHERE id = 1") == [(2,)]
+
+
+def test_copying_into_postgresql(shop: MariaServer, postgres: PostgresServer) -> None:
+    sql = "SELECT id, text, amount FROM numbers WHERE id < 1000"
+    target = [postgres.uri(), "--table", "from_mysql", "--mode", "replace"]
+    command = [str(binary()), "copy", shop.uri(), sql, *target]
+    copied = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert copied.returncode == 0, copied.stderr
+    with postgres.connect() as oracle:
+        found = oracle.execute("SELECT id, text, amount FROM from_mysql ORDER BY id").fetchall()
+    with dray.connect(shop.uri()) as connection:
+        assert found == list(connection.query(sql + " ORDER BY id"))
 
 
 def test_scan_is_refused(shop: MariaServer) -> None:

@@ -16,6 +16,7 @@ mod dray;
 mod frames;
 mod mysql;
 mod postgres;
+mod rows;
 mod times;
 
 use std::fmt::Debug;

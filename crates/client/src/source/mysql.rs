@@ -5,8 +5,8 @@ mod parameters;
 
 use std::time::Instant;
 
+use dray_format::Limits;
 use dray_format::arrow::Decoder;
-use dray_format::{BuiltBatch, Limits};
 use dray_mysql::{CancelCheck as SocketCheck, CopyBytes, Options as RowOptions};
 use dray_mysqltypes::{Options as TypeOptions, ZeroDates, not_utf8};
 use dray_pgtypes::{NonFinite, NumericAs};
@@ -16,9 +16,8 @@ use dray_wire::{Checksums, CompressionChoice, Estimate, RowLayout};
 use self::connection::Connection;
 use self::parameters::parameters;
 use super::frames::DecoderCache;
-use super::{
-    Event, PlannedParts, ReceiveContext, ReceivedBatch, Source, SourceKind, Start, TextRows, cancel,
-};
+use super::rows::{Cost, received, start_of};
+use super::{Event, PlannedParts, ReceiveContext, Source, SourceKind, Start, TextRows, cancel};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{ConnectOptions, ExtensionChoice, Partitions, PostgresOptions, QueryOptions};
 use crate::partition::PlanOptions;
@@ -41,9 +40,9 @@ pub(crate) struct MysqlSource {
 enum OwnTransaction {
     None,
     Open,
-    /// The server has rolled it back, as after a deadlock. Statements would now be transactions of
-    /// their own.
-    Lost,
+    /// The server has ended it at a statement that failed: it was rolled back, as after a deadlock,
+    /// or committed before a CREATE TABLE. Statements would now be transactions of their own.
+    Ended,
 }
 
 /// The running statement.
@@ -76,27 +75,26 @@ impl MysqlSource {
         Ok(Self { connection, scan: None, decoders, own: OwnTransaction::None })
     }
 
-    /// [`cancel::run`], after which it is known whether a transaction is still open: errors do not
-    /// say so.
+    /// [`cancel::run`], after which it is known whether the program's transaction is still open.
     fn run<T>(
         &mut self,
         cancel: CancelCheck<'_>,
         work: impl FnOnce(&mut Connection, SocketCheck<'_>) -> Result<T>,
     ) -> Result<T> {
         let done = cancel::run(&mut self.connection, cancel, work);
-        if done.is_err() && self.own == OwnTransaction::Open && self.is_usable() {
-            // If this fails, the connection is given up.
-            let _ = cancel::run(&mut self.connection, cancel, |connection, check| {
-                Ok(connection.session.ask("DO 0", check)?)
-            });
-            if !self.connection.session.is_in_transaction() {
-                self.own = OwnTransaction::Lost;
+        match &done {
+            // A statement such as COMMIT or CREATE TABLE has ended it.
+            Ok(_) if self.is_usable() && !self.connection.session.is_in_transaction() => {
+                self.own = OwnTransaction::None;
             }
+            Ok(_) => {}
+            Err(_) => self.check_transaction(cancel),
         }
         done
     }
 
-    fn next_batch(
+    /// The next rows of the running statement.
+    fn next_rows(
         connection: &mut Connection,
         decoder: &Decoder,
         context: &mut ReceiveContext<'_>,
@@ -107,23 +105,27 @@ impl MysqlSource {
         let is_table = context.memory.block_bytes() > 0;
         let mut copy = |bytes: &[u8]| context.memory.copy(bytes).ok();
         let copy: Option<CopyBytes<'_>> = if is_table { Some(&mut copy) } else { None };
-        let Some(built): Option<BuiltBatch> = session.next_batch(copy, check)? else {
+        let Some(built) = session.next_batch(copy, check)? else {
             *context.profile = session.take_profile();
             return Ok(Event::Finished { server: None });
         };
-        let receive = session.waited() - waited;
-        let parse = began.elapsed().saturating_sub(receive);
-        let arrived = Instant::now();
-        let decoded_bytes = built.batch().plain_bytes(0, built.batch().rows);
-        Ok(Event::Batch(ReceivedBatch {
-            batch: decoder.built(built).map_err(|error| Error::of_rows(error, not_utf8))?,
-            wire_bytes: session.bytes() - bytes,
-            decoded_bytes,
-            arrived,
-            receive,
-            parse,
-            decode: arrived.elapsed(),
-        }))
+        let wire_bytes = session.bytes() - bytes;
+        let cost = Cost { began, wire_bytes, receive: session.waited() - waited };
+        Ok(Event::Batch(received(built, cost, decoder, not_utf8)?))
+    }
+
+    /// Asks a server whether a transaction is still open, after an error: errors do not say so.
+    fn check_transaction(&mut self, cancel: CancelCheck<'_>) {
+        if self.own != OwnTransaction::Open || !self.is_usable() {
+            return;
+        }
+        // If this fails, the connection is given up.
+        let _ = cancel::run(&mut self.connection, cancel, |connection, check| {
+            Ok(connection.session.ask("DO 0", check)?)
+        });
+        if !self.connection.session.is_in_transaction() {
+            self.own = OwnTransaction::Ended;
+        }
     }
 }
 
@@ -164,8 +166,8 @@ impl Source for MysqlSource {
         cancel: CancelCheck<'_>,
     ) -> Result<()> {
         self.scan = None;
-        if self.own == OwnTransaction::Lost {
-            return Err(rolled_back("the server has rolled the transaction back"));
+        if self.own == OwnTransaction::Ended {
+            return Err(ended("the transaction is over"));
         }
         let row_options = row_options(options)?;
         let parameters = parameters(options.parameters.as_ref())?;
@@ -176,13 +178,7 @@ impl Source for MysqlSource {
             })
         })?;
         let decoder = self.decoders.decoder(schema, options.strings);
-        let start = Some(Box::new(Start {
-            schema: decoder.schema().clone(),
-            estimate: Estimate::default(),
-            compression: CompressionChoice::None,
-            checksums: false,
-            plan: Default::default(),
-        }));
+        let start = Some(start_of(&decoder, Estimate::default()));
         self.scan = Some(Scan { start, decoder, planned: options.plan_only });
         Ok(())
     }
@@ -193,7 +189,7 @@ impl Source for MysqlSource {
             Some(start) => Event::Started(*start),
             None if scan.planned => Event::Finished { server: None },
             None => self.run(cancel, |connection, check| {
-                Self::next_batch(connection, &scan.decoder, context, check)
+                Self::next_rows(connection, &scan.decoder, context, check)
             })?,
         };
         if !matches!(event, Event::Finished { .. }) {
@@ -205,10 +201,11 @@ impl Source for MysqlSource {
     fn stop(&mut self, cancel: CancelCheck<'_>) {
         self.scan = None;
         cancel::stop(&mut self.connection, cancel);
+        self.check_transaction(cancel);
     }
 
     fn is_in_transaction(&self) -> bool {
-        self.own == OwnTransaction::Lost || self.connection.session.is_in_transaction()
+        self.own == OwnTransaction::Ended || self.connection.session.is_in_transaction()
     }
 
     fn rows_changed(&self) -> Option<u64> {
@@ -243,8 +240,8 @@ impl Source for MysqlSource {
             self.own = OwnTransaction::Open;
         }
         match (was, step) {
-            (OwnTransaction::Lost, Transaction::Commit) => {
-                Err(rolled_back("the transaction was rolled back, not committed"))
+            (OwnTransaction::Ended, Transaction::Commit) => {
+                Err(ended("there is no transaction to commit"))
             }
             _ => Ok(()),
         }
@@ -255,15 +252,24 @@ impl Source for MysqlSource {
     }
 }
 
-fn rolled_back(what: &str) -> Error {
-    Error::new(ErrorKind::Execution, what)
-        .with_hint("a statement in it had failed; roll back, and begin again")
-        .with_sqlstate("25P02")
+/// SQLSTATE `invalid_transaction_state`.
+const TRANSACTION_STATE: &str = "25000";
+/// SQLSTATE `feature_not_supported`.
+const NOT_SUPPORTED: &str = "0A000";
+
+fn ended(what: &str) -> Error {
+    Error::new(
+        ErrorKind::Execution,
+        format!("{what}: the server has ended it at a statement that failed"),
+    )
+    .with_hint("roll back, and begin again")
+    .with_sqlstate(TRANSACTION_STATE)
 }
 
 fn no_parts() -> Error {
     Error::usage("statements of MySQL and MariaDB can't be divided into parts")
         .with_hint("run the statement, or several with a condition each")
+        .with_sqlstate(NOT_SUPPORTED)
 }
 
 /// The statements that begin or end a transaction. The isolation is that of the next transaction

@@ -1,15 +1,16 @@
 //! A statement over one connection: chunks of the extension, or rows.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use dray_format::arrow::Decoder;
 use dray_format::{BuiltBatch, Limits};
 use dray_pgtypes::{Options as TypeOptions, not_utf8};
 use dray_postgres::{CancelCheck as SocketCheck, CopyBytes, CopyStart, Options as RowOptions};
-use dray_wire::{Checksums, ClientSession, CompressionChoice, Estimate, Known, ServerEvent};
+use dray_wire::{Checksums, ClientSession, Estimate, Known, ServerEvent};
 
 use super::super::frames::{DecoderCache, Frame, FrameEvents, read_frame};
-use super::super::{Event, ReceiveContext, ReceivedBatch, Start};
+use super::super::rows::{Cost, received, start_of};
+use super::super::{Event, ReceiveContext, Start};
 use super::connection::{Connection, Extension};
 use super::parameters::parameters;
 use super::reason::{Decision, Format, Reason};
@@ -190,20 +191,10 @@ impl SerialScan {
             self.state = State::Ended;
             return Ok(Event::Finished { server: None });
         };
-        let receive = session.waited() - waited;
-        let parse = began.elapsed().saturating_sub(receive);
         *rows += built.batch().rows as u64;
-        let arrived = Instant::now();
-        let decoded_bytes = built.batch().plain_bytes(0, built.batch().rows);
-        Ok(Event::Batch(ReceivedBatch {
-            batch: decoder.built(built).map_err(|error| Error::of_rows(error, not_utf8))?,
-            wire_bytes: session.bytes() - bytes,
-            decoded_bytes,
-            arrived,
-            receive,
-            parse,
-            decode: arrived.elapsed(),
-        }))
+        let wire_bytes = session.bytes() - bytes;
+        let cost = Cost { began, wire_bytes, receive: session.waited() - waited };
+        Ok(Event::Batch(received(built, cost, decoder, not_utf8)?))
     }
 
     fn next_chunk(
@@ -246,16 +237,6 @@ pub(super) fn chunks_of(extension: &Extension) -> Format {
         Extension::Missing | Extension::NotLoadable(_) => String::new(),
     };
     Format::Chunks { version: Some(version) }
-}
-
-fn start_of(decoder: &Decoder, estimate: Estimate) -> Box<Start> {
-    Box::new(Start {
-        schema: decoder.schema().clone(),
-        estimate,
-        compression: CompressionChoice::None,
-        checksums: false,
-        plan: Duration::ZERO,
-    })
 }
 
 fn row_options(options: &QueryOptions) -> RowOptions {
