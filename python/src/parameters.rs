@@ -49,7 +49,11 @@ pub(crate) fn parameters(params: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
     if not_a_sequence {
         let message =
             format!("params is a {}, expected a list or tuple of values", type_name(params));
-        return Err(usage(py, &message, Some("the first value is $1, the second $2")));
+        return Err(usage(
+            py,
+            &message,
+            Some("the first value is $1, the second $2; of MySQL they are ?"),
+        ));
     }
     let mut fields = Vec::new();
     let mut columns: Vec<ArrayRef> = Vec::new();

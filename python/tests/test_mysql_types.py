@@ -263,7 +263,8 @@ def test_time_zones(mariadb: MariaServer) -> None:
         for moved in (
             "CALL moved()",
             sql,
-            f"SET STATEMENT time_zone = '+05:00' FOR {sql}",
+            f"SET  STATEMENT time_zone = '+05:00' FOR {sql}",
+            f"EXECUTE IMMEDIATE concat('SET ', 'STATEMENT time_', 'zone = ''+05:00'' FOR {sql}')",
         ):
             with pytest.raises(dray.UsageError, match="time_zone"):
                 other.query(moved).arrow()

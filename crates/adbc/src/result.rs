@@ -191,7 +191,7 @@ impl Reading {
             false => Err(failed(
                 Status::InvalidData,
                 "a later row of parameters gives columns of other types than the first (cast the \
-                 parameter in the statement: $1::int8)",
+                 parameter in the statement: $1::int8, or CAST(? AS SIGNED))",
             )),
         }
     }

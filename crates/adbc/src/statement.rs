@@ -203,7 +203,7 @@ impl Optionable for DrayStatement {
             return match boolean(key, &value)? {
                 false => Ok(()),
                 true if key == BIND_BY_NAME => Err(not_implemented(
-                    "parameters have no names: they are $1, $2, … in the order of the columns",
+                    "parameters have no names: they are $1, $2, … or ? in the order of the columns",
                 )),
                 true => Err(not_implemented("all parts of a plan are known at once")),
             };

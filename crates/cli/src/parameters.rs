@@ -16,9 +16,9 @@ use arrow::datatypes::{
 
 /// The description of parameters in `--help`.
 pub(crate) const HELP: &str = "\
-Parameters are the values of $1, $2 … in order: 42 is a 64-bit integer, 4.2 a 64-bit float, true, \
-false and NULL are themselves, everything else is text. TYPE:VALUE sets the type; text:VALUE is \
-always text:
+Parameters are the values of $1, $2 … in order (of ? for MySQL): 42 is a 64-bit integer, 4.2 a \
+64-bit float, true, false and NULL are themselves, everything else is text. TYPE:VALUE sets the \
+type; text:VALUE is always text:
   text:42  int:7  int32:7  uint64:7  float:1  decimal:12.50  bool:true  bytes:00ff
   date:2024-01-31  time:12:30:00  timestamp:2024-01-31T12:30:00
   timestamptz:2024-01-31T12:30:00+01:00";

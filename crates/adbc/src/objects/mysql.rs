@@ -4,13 +4,14 @@
 use std::collections::HashMap;
 
 use adbc_core::constants::ADBC_STATISTIC_ROW_COUNT_KEY;
-use adbc_core::error::Result;
+use adbc_core::error::{Result, Status};
 
 use super::information_schema::{self, is_match, texts};
 use super::statistics::{SchemaStatistics, Statistic, Value};
 use super::{Catalog, Constraint, Filter, Schema, Usage};
 use crate::cancel::Running;
 use crate::connection::no_table;
+use crate::error::failed;
 use crate::session::{Session, TextRows};
 
 /// The databases of the server's own. They are listed when they are named.
@@ -152,7 +153,9 @@ pub(super) fn statistics(
             let (catalog, schema) = (database.to_owned(), String::new());
             schemas.push(SchemaStatistics { catalog, schema, statistics: Vec::new() });
         }
-        let Ok(rows) = rows.parse() else { continue };
+        let rows = rows.parse().map_err(|_| {
+            failed(Status::InvalidData, format!("{rows:?} is no number of rows of {table:?}"))
+        })?;
         if let Some(schema) = schemas.last_mut() {
             schema.statistics.push(Statistic {
                 table: table.to_owned(),
