@@ -116,7 +116,7 @@ def ddl(table: Table) -> str:
     if table.name == "lineitem":
         return LINEITEM
     text = (DATA / f"{table.name}.sql").read_text()
-    return text.replace(" text", " varchar(100)").replace(" numeric", " decimal(12,2)")
+    return text.replace(" text", " varchar(100)").replace(" numeric", " decimal")
 
 
 def load(server: Server, table: Table) -> int:
