@@ -15,6 +15,7 @@ mod cancel;
 mod dray;
 mod frames;
 mod mysql;
+mod partitioned;
 mod postgres;
 mod rows;
 mod times;

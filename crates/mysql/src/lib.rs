@@ -10,6 +10,7 @@
 //! ```text
 //!   connect/   uris, option files, TLS, login
 //!   session/   statements and their results
+//!   scan/      statements that several connections can read
 //! ```
 
 #![forbid(unsafe_code)]
@@ -20,6 +21,7 @@ mod connection;
 mod error;
 mod fields;
 mod packets;
+mod scan;
 mod server;
 mod session;
 mod sql;
@@ -27,6 +29,7 @@ mod sql;
 pub use connect::{Canceller, ConnectParams, LoggedIn, connect};
 pub use connection::Connection;
 pub use error::{CancelCheck, Error, ErrorKind, Result};
+pub use scan::{NotSplittable, TableScan};
 pub use server::Server;
 pub use session::{CopyBytes, Options, Parameter, Session};
 pub use sql::parameters_in;

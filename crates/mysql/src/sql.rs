@@ -59,6 +59,81 @@ fn after_token(sql: &[u8], escapes: bool) -> Option<&[u8]> {
     }
 }
 
+/// What a token is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TokenKind {
+    /// A keyword, a name without quotes, or a number.
+    Word,
+    /// A name in backticks.
+    Name,
+    /// A string in single quotes.
+    Literal,
+    /// A name or a string in double quotes.
+    Quoted,
+    /// One byte of anything else.
+    Other,
+}
+
+/// A token of a statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Token<'a> {
+    pub(crate) kind: TokenKind,
+    pub(crate) text: &'a str,
+    /// Where it begins in the statement.
+    pub(crate) at: usize,
+    /// In how many parentheses it stands; both of a pair stand outside of them.
+    pub(crate) depth: usize,
+}
+
+impl Token<'_> {
+    /// Whether it is this word, which is in lower case.
+    pub(crate) fn is(&self, word: &str) -> bool {
+        self.kind == TokenKind::Word && self.text.eq_ignore_ascii_case(word)
+    }
+
+    /// Where it ends in the statement.
+    pub(crate) fn end(&self) -> usize {
+        self.at + self.text.len()
+    }
+}
+
+/// The tokens of a statement, without comments; None if a token has no end, parentheses don't
+/// match, or a comment has code. `escapes` says whether backslashes escape in strings.
+pub(crate) fn tokens(sql: &str, escapes: bool) -> Option<Vec<Token<'_>>> {
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | 128..);
+    let mut found = Vec::new();
+    let (mut at, mut depth) = (0, 0_usize);
+    while let Some(&first) = sql.as_bytes().get(at) {
+        let rest = &sql.as_bytes()[at..];
+        let word = rest.iter().position(|byte| !is_word(*byte)).unwrap_or(rest.len());
+        let mut end = match word {
+            0 => sql.len() - after_token(rest, escapes)?.len(),
+            length => at + length,
+        };
+        // A doubled quote goes on with the same token.
+        while matches!(first, b'\'' | b'"' | b'`') && sql.as_bytes().get(end) == Some(&first) {
+            end = sql.len() - after_token(&sql.as_bytes()[end..], escapes)?.len();
+        }
+        let kind = match first {
+            _ if word > 0 => Some(TokenKind::Word),
+            b'`' => Some(TokenKind::Name),
+            b'\'' => Some(TokenKind::Literal),
+            b'"' => Some(TokenKind::Quoted),
+            b'/' if rest.starts_with(b"/*!") || rest.starts_with(b"/*M!") => return None,
+            // A comment, or space.
+            _ if end > at + 1 || matches!(first, b'#' | b' ' | b'\t'..=b'\r') => None,
+            _ => Some(TokenKind::Other),
+        };
+        depth = depth.checked_sub(usize::from(first == b')' && word == 0))?;
+        if let Some(kind) = kind {
+            found.push(Token { kind, text: &sql[at..end], at, depth });
+        }
+        depth += usize::from(first == b'(' && word == 0);
+        at = end;
+    }
+    (depth == 0).then_some(found)
+}
+
 fn after_line(sql: &[u8]) -> &[u8] {
     let end = sql.iter().position(|byte| *byte == b'\n');
     end.map_or(&[], |end| &sql[end + 1..])
@@ -102,6 +177,25 @@ mod tests {
             assert_eq!(parameters_in(sql, true), expected, "{sql}");
         }
         assert_eq!(parameters_in("SELECT '\\', ?", false), Some(1));
+    }
+
+    #[test]
+    fn tokens_of_statements() {
+        let text = |sql| {
+            let tokens = tokens(sql, true)?;
+            Some(tokens.iter().map(|token| token.text).collect::<Vec<_>>())
+        };
+        assert_eq!(
+            text("a1.`b``c`=('x''y')-- z\n+\"q\" /* d */# e"),
+            Some(vec!["a1", ".", "`b``c`", "=", "(", "'x''y'", ")", "+", "\"q\""])
+        );
+        assert_eq!(text("größe--1 -"), Some(vec!["größe", "-", "-", "1", "-"]));
+        for sql in ["(", ")(", "'", "/* a", "/*! a */", "/*M! a */", "'\\'"] {
+            assert_eq!(text(sql), None, "{sql}");
+        }
+        let depths = tokens("a(b(c)d)e", true).unwrap();
+        let depths = depths.iter().map(|token| token.depth).collect::<Vec<_>>();
+        assert_eq!(depths, [0, 0, 1, 1, 2, 1, 1, 0, 0]);
     }
 
     #[test]

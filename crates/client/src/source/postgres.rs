@@ -5,8 +5,8 @@
 //!   PostgresSource ── policy.rs, table.rs: which path? ── reason.rs: why not the other
 //!        │
 //!        ├── serial.rs          one connection ─────────────────────────┐
-//!        └── partitioned.rs     the coordinator's end of the workers    ├─ connection.rs
-//!              └── worker.rs    serial scans of ranges ─────────────────┘
+//!        └── ../partitioned.rs  several                                 ├─ connection.rs
+//!              └── ranges.rs    serial scans of ranges ─────────────────┘
 //!                    └── snapshot.rs   one snapshot for all of them
 //!
 //!        ├── planner.rs         holds a snapshot for other processes ─┐
@@ -17,16 +17,15 @@ mod connection;
 mod held;
 mod parameters;
 mod part;
-mod partitioned;
 mod planner;
 mod policy;
+mod ranges;
 mod reason;
 mod serial;
 mod snapshot;
 mod sql;
 mod table;
 mod volatility;
-mod worker;
 mod write;
 
 use std::time::Instant;
@@ -37,15 +36,15 @@ use dray_wire::partition::PartDescriptor;
 
 use self::connection::Connection;
 use self::part::OpenPart;
-use self::partitioned::PartitionedScan;
 pub(crate) use self::planner::SnapshotHolder;
 use self::policy::{Candidate, StatementPolicy};
+use self::ranges::TableRanges;
 use self::reason::{Connections, Decision, Format, Path, Reason};
 use self::serial::{SerialScan, chunks_of};
 use self::snapshot::Snapshot;
 use self::table::{Requested, Table};
-use self::worker::ScanJob;
 use super::frames::DecoderCache;
+use super::partitioned::PartitionedScan;
 use super::{Event, PlannedParts, ReceiveContext, Source, SourceKind, TextRows, cancel};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{ConnectOptions, ExtensionChoice, Partitions, QueryOptions};
@@ -73,7 +72,7 @@ pub(crate) struct PostgresSource {
 enum Scan {
     None,
     Serial(SerialScan),
-    Partitioned(Box<PartitionedScan>),
+    Partitioned(Box<PartitionedScan<TableRanges>>),
 }
 
 impl PostgresSource {
@@ -215,7 +214,7 @@ impl PostgresSource {
     /// The workers' transactions end before the coordinator's, whose lock keeps the table as it is.
     fn next_partitioned(
         &mut self,
-        mut scan: Box<PartitionedScan>,
+        mut scan: Box<PartitionedScan<TableRanges>>,
         context: &mut ReceiveContext<'_>,
         cancel: CancelCheck<'_>,
     ) -> Result<Event> {
@@ -229,7 +228,7 @@ impl PostgresSource {
                 }
                 scan.stop(cancel);
                 let checked = self.connection.run(cancel, |connection, check| {
-                    scan.snapshot().check_leaves(&mut connection.session, check)
+                    scan.table().snapshot.check_leaves(&mut connection.session, check)
                 });
                 let how = if checked.is_ok() { "COMMIT" } else { "ROLLBACK" };
                 let ended = self.connection.end_transaction(how, cancel);
@@ -274,7 +273,7 @@ fn prepare(
     sql: &str,
     options: &QueryOptions,
     check: SocketCheck<'_>,
-) -> Result<Decision<(ScanJob, Format)>> {
+) -> Result<Decision<(TableRanges, Format)>> {
     let began = Instant::now();
     let Candidate { mut scan, connections } =
         match policy.decide_partitions(&connection.session, sql, options) {
@@ -319,7 +318,7 @@ fn prepare(
             Format::Rows(reason)
         }
     };
-    let job = ScanJob {
+    let job = TableRanges {
         endpoint: connection.endpoint.clone(),
         ranges: table.ranges(&scan),
         scan,

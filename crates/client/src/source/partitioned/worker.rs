@@ -3,44 +3,21 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use arrow::array::RecordBatch;
 use dray_format::Profile;
-use dray_postgres::TableScan;
 use dray_wire::Finished;
 
 use super::super::frames::DecoderCache;
 use super::super::{Event, ReceiveContext, ReceivedBatch, Start, out_of_turn};
-use super::connection::{Connection, Endpoint};
-use super::policy::decide_extension;
-use super::serial::SerialScan;
-use super::snapshot::{Snapshot, limit_statement};
+use super::RangeScan;
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory::Arena;
-use crate::options::QueryOptions;
 use crate::watch::Verdict;
 
 /// How often a range is read again after its connection broke.
 const RETRIES: usize = 2;
-
-/// A table to read over several connections.
-#[derive(Debug)]
-pub(super) struct ScanJob {
-    /// How workers connect.
-    pub(super) endpoint: Endpoint,
-    pub(super) scan: TableScan,
-    pub(super) snapshot: Snapshot,
-    /// A statement for each range of the table, in the table's order.
-    pub(super) ranges: Vec<String>,
-    /// The options of these statements.
-    pub(super) options: QueryOptions,
-    /// When `statement_timeout` would end the user's statement.
-    pub(super) deadline: Option<Instant>,
-    pub(super) workers: usize,
-    /// Whether batches arrive in the order of the ranges.
-    pub(super) ordered: bool,
-}
 
 /// What a worker sends to the reader.
 pub(super) enum WorkerEvent {
@@ -61,8 +38,8 @@ pub(super) enum WorkerEvent {
 }
 
 /// What the workers and the reader share.
-pub(super) struct Shared {
-    pub(super) job: ScanJob,
+pub(super) struct Shared<R> {
+    pub(super) table: R,
     /// The next range to read.
     next_range: AtomicUsize,
     /// Workers cancel their statements.
@@ -79,18 +56,18 @@ pub(super) struct Shared {
     pub(super) failures: Mutex<Vec<Error>>,
 }
 
-impl Shared {
-    pub(super) fn new(job: ScanJob, senders: Vec<SyncSender<WorkerEvent>>) -> Self {
-        debug_assert_eq!(senders.len(), if job.ordered { job.ranges.len() } else { 1 });
+impl<R: RangeScan> Shared<R> {
+    pub(super) fn new(table: R, senders: Vec<SyncSender<WorkerEvent>>) -> Self {
+        debug_assert_eq!(senders.len(), if table.is_ordered() { table.ranges() } else { 1 });
         Self {
             next_range: AtomicUsize::new(0),
             stopped: AtomicBool::new(false),
             abandoned: AtomicBool::new(false),
-            alive: AtomicUsize::new(job.workers),
+            alive: AtomicUsize::new(table.workers()),
             block_bytes: AtomicUsize::new(0),
             senders: Mutex::new(senders.into_iter().map(Some).collect()),
             failures: Mutex::default(),
-            job,
+            table,
         }
     }
 
@@ -111,7 +88,7 @@ impl Shared {
         };
         while !self.stopped.load(Ordering::SeqCst) {
             let range = self.next_range.fetch_add(1, Ordering::SeqCst);
-            if range >= self.job.ranges.len() {
+            if range >= self.table.ranges() {
                 break;
             }
             let Some(sender) = self.sender(range) else { break };
@@ -125,43 +102,26 @@ impl Shared {
 
     fn sender(&self, range: usize) -> Option<SyncSender<WorkerEvent>> {
         let mut senders = lock(&self.senders);
-        match self.job.ordered {
+        match self.table.is_ordered() {
             true => senders.get_mut(range)?.take(),
             false => senders.first()?.clone(),
         }
+    }
+
+    fn connect(&self) -> Result<R::Connection> {
+        self.table.connect(&mut || !self.stopped.load(Ordering::SeqCst))
     }
 
     /// Closes the channels of ranges that no worker has taken.
     pub(super) fn close_senders(&self) {
         lock(&self.senders).clear();
     }
-
-    fn connect(&self) -> Result<Connection> {
-        let ScanJob { endpoint, snapshot, scan, .. } = &self.job;
-        let deadline = endpoint.pooled_timeout.map(|max| (Instant::now() + max, max));
-        let is_over = || deadline.is_some_and(|(deadline, _)| Instant::now() >= deadline);
-        let mut keep_waiting = || !self.stopped.load(Ordering::SeqCst) && !is_over();
-        let joined = Connection::connect(&endpoint.uri, &endpoint.options, &mut keep_waiting)
-            .and_then(|mut connection| {
-                connection.run_setup(&mut keep_waiting, |session, check| {
-                    snapshot.join(session, scan, check)
-                })?;
-                Ok(connection)
-            });
-        joined.map_err(|error| match deadline {
-            Some((_, max)) if error.kind() == ErrorKind::Connection && is_over() => Error::new(
-                ErrorKind::Connection,
-                format!("the pooler gave no other connection within {max:?}"),
-            ),
-            _ => error,
-        })
-    }
 }
 
 /// Counts a worker as alive until its thread ends, in whatever way.
-struct Alive<'a>(&'a Shared);
+struct Alive<'a, R: RangeScan>(&'a Shared<R>);
 
-impl Drop for Alive<'_> {
+impl<R: RangeScan> Drop for Alive<'_, R> {
     fn drop(&mut self) {
         if self.0.alive.fetch_sub(1, Ordering::SeqCst) == 1 {
             self.0.close_senders();
@@ -169,15 +129,15 @@ impl Drop for Alive<'_> {
     }
 }
 
-struct Worker<'a> {
-    shared: &'a Shared,
+struct Worker<'a, R: RangeScan> {
+    shared: &'a Shared<R>,
     /// None once it broke.
-    connection: Option<Connection>,
+    connection: Option<R::Connection>,
     decoders: DecoderCache,
 }
 
-impl Worker<'_> {
-    /// Reads a range, on a new connection if the last one broke.
+impl<R: RangeScan> Worker<'_, R> {
+    /// Reads a range, on another connection if the last one broke.
     ///
     /// Under one snapshot a range has the same rows in the same order each time, so those that were
     /// delivered before the connection broke are skipped.
@@ -191,7 +151,7 @@ impl Worker<'_> {
             };
             let read = connection.and_then(|mut connection| {
                 let read = self.read_once(range, &mut connection, &mut delivered, sender);
-                self.connection = connection.is_usable().then_some(connection);
+                self.connection = R::is_usable(&connection).then_some(connection);
                 read
             });
             match read {
@@ -213,12 +173,11 @@ impl Worker<'_> {
     fn read_once(
         &mut self,
         range: usize,
-        connection: &mut Connection,
+        connection: &mut R::Connection,
         delivered: &mut usize,
         sender: &SyncSender<WorkerEvent>,
     ) -> Result<()> {
         let Self { shared, decoders, .. } = self;
-        let job = &shared.job;
         let mut cancel = || match (
             shared.stopped.load(Ordering::SeqCst),
             shared.abandoned.load(Ordering::SeqCst),
@@ -228,18 +187,7 @@ impl Worker<'_> {
             (false, false) => Verdict::Continue,
         };
         let unread = |_| Error::new(ErrorKind::Cancelled, "nobody reads the result");
-        if let Some(deadline) = job.deadline {
-            let mut keep_waiting = || cancel() == Verdict::Continue;
-            connection.run_setup(&mut keep_waiting, |session, check| {
-                limit_statement(session, deadline, check)
-            })?;
-        }
-        let sql = &job.ranges[range];
-        let extension =
-            decide_extension(&connection.extension, sql, job.options.postgres.extension);
-        let (mut scan, _) = connection.run(&mut cancel, |connection, check| {
-            SerialScan::start(connection, extension, sql, &job.options, decoders, check)
-        })?;
+        let mut scan = shared.table.start(range, connection, decoders, &mut cancel)?;
         let mut memory = Arena::default();
         let mut profile = Profile::default();
         let mut to_skip = *delivered;
@@ -247,9 +195,7 @@ impl Worker<'_> {
             memory.set_block_bytes(shared.block_bytes.load(Ordering::Relaxed));
             let mut context =
                 ReceiveContext { memory: &mut memory, profile: &mut profile, layout: None };
-            let event = connection.run(&mut cancel, |connection, check| {
-                scan.next(connection, decoders, &mut context, check)
-            })?;
+            let event = R::next(&mut scan, connection, decoders, &mut context, &mut cancel)?;
             let event = match event {
                 Event::Started(start) if *delivered == 0 => WorkerEvent::Started(Box::new(start)),
                 Event::Batch(batch) => {

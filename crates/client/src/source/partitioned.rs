@@ -1,14 +1,16 @@
 //! A table over several connections under one snapshot.
 //!
 //! ```text
-//!   coordinator   BEGIN · LOCK TABLE · export snapshot · … keeps the transaction … · COMMIT
-//!   worker        import snapshot · range · range · …  ─┐
-//!   worker        import snapshot · range · range · …  ─┴▶ batches ──▶ the reader of the result
+//!   worker   the snapshot · range · range · …  ─┐
+//!   worker   the snapshot · range · range · …  ─┴▶ batches ──▶ the reader of the result
 //! ```
 //!
-//! Workers take ranges of blocks from one queue, so a slow worker delays nobody. A range whose
-//! connection breaks is read again over a new one. The reader counts ranges: a result ends only
-//! when all of them have.
+//! How connections come to one snapshot is the database's: [`RangeScan`]. Workers take ranges from
+//! one queue, so a slow worker delays nobody. A range whose connection breaks is read again over
+//! another one, if another can have the snapshot. The reader counts ranges: a result ends only when
+//! all of them have.
+
+mod worker;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,9 +22,9 @@ use arrow::datatypes::SchemaRef;
 use dray_format::Profile;
 use dray_wire::Finished;
 
-use super::super::{Event, ReceiveContext, ReceivedBatch, STOP_TIMEOUT, Start, cancelled};
-use super::snapshot::Snapshot;
-use super::worker::{ScanJob, Shared, WorkerEvent, lock};
+use self::worker::{Shared, WorkerEvent, lock};
+use super::frames::DecoderCache;
+use super::{Event, ReceiveContext, ReceivedBatch, STOP_TIMEOUT, Start, cancelled};
 use crate::error::{Error, ErrorKind, Result};
 use crate::watch::{CancelCheck, Verdict};
 
@@ -31,9 +33,58 @@ const BATCHES_WAITING: usize = 2;
 /// How long the reader waits before it looks whether the statement was cancelled.
 const TICK: Duration = Duration::from_millis(50);
 
+/// A table that workers read in ranges, and how each of them reads one.
+pub(super) trait RangeScan: Send + Sync + 'static {
+    /// A worker's connection, which sees the snapshot.
+    type Connection;
+    /// A range that is being read.
+    type Scan;
+
+    /// The number of ranges, in the table's order.
+    fn ranges(&self) -> usize;
+
+    fn workers(&self) -> usize;
+
+    /// Whether batches arrive in the order of the ranges.
+    fn is_ordered(&self) -> bool;
+
+    /// Makes a connection that sees the snapshot, while `keep_waiting` returns true.
+    ///
+    /// # Errors
+    /// When there is none.
+    fn connect(&self, keep_waiting: &mut dyn FnMut() -> bool) -> Result<Self::Connection>;
+
+    /// Whether another range can be read over a connection.
+    fn is_usable(connection: &Self::Connection) -> bool;
+
+    /// Starts to read a range, whose rows come in the same order each time.
+    ///
+    /// # Errors
+    /// When its statement fails or the connection breaks.
+    fn start(
+        &self,
+        range: usize,
+        connection: &mut Self::Connection,
+        decoders: &mut DecoderCache,
+        cancel: CancelCheck<'_>,
+    ) -> Result<Self::Scan>;
+
+    /// The next event of a range, as of [`Source::next`](super::Source::next).
+    ///
+    /// # Errors
+    /// When its statement fails or the connection breaks.
+    fn next(
+        scan: &mut Self::Scan,
+        connection: &mut Self::Connection,
+        decoders: &mut DecoderCache,
+        context: &mut ReceiveContext<'_>,
+        cancel: CancelCheck<'_>,
+    ) -> Result<Event>;
+}
+
 /// The reader's end of workers that read a table.
-pub(super) struct PartitionedScan {
-    shared: Arc<Shared>,
+pub(super) struct PartitionedScan<R: RangeScan> {
+    shared: Arc<Shared<R>>,
     /// One for all ranges, or one for each range in order.
     queues: VecDeque<Receiver<WorkerEvent>>,
     /// Taken when the result starts.
@@ -46,7 +97,7 @@ pub(super) struct PartitionedScan {
     process: u32,
 }
 
-impl std::fmt::Debug for PartitionedScan {
+impl<R: RangeScan> std::fmt::Debug for PartitionedScan<R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("PartitionedScan")
             .field("ranges_left", &self.ranges_left)
@@ -54,20 +105,20 @@ impl std::fmt::Debug for PartitionedScan {
     }
 }
 
-impl PartitionedScan {
+impl<R: RangeScan> PartitionedScan<R> {
     /// Starts the workers and waits for the first of them to begin.
     ///
     /// # Errors
     /// When none can begin.
-    pub(super) fn start(job: ScanJob, cancel: CancelCheck<'_>) -> Result<Self> {
-        let (workers, ranges_left) = (job.workers, job.ranges.len());
-        let (queues, batches) = match job.ordered {
+    pub(super) fn start(table: R, cancel: CancelCheck<'_>) -> Result<Self> {
+        let (workers, ranges_left) = (table.workers(), table.ranges());
+        let (queues, batches) = match table.is_ordered() {
             true => (ranges_left, BATCHES_WAITING),
             false => (1, BATCHES_WAITING * workers),
         };
         let (senders, queues): (Vec<_>, VecDeque<_>) =
             (0..queues).map(|_| sync_channel(batches)).unzip();
-        let shared = Arc::new(Shared::new(job, senders));
+        let shared = Arc::new(Shared::new(table, senders));
         let mut scan = Self {
             shared: shared.clone(),
             queues,
@@ -102,9 +153,9 @@ impl PartitionedScan {
         }
     }
 
-    /// The coordinator's snapshot.
-    pub(super) fn snapshot(&self) -> &Snapshot {
-        &self.shared.job.snapshot
+    /// What the workers read.
+    pub(super) fn table(&self) -> &R {
+        &self.shared.table
     }
 
     /// Why connections could not be made or broke, so far.
@@ -141,7 +192,7 @@ impl PartitionedScan {
         context: &mut ReceiveContext<'_>,
         cancel: CancelCheck<'_>,
     ) -> Result<Event> {
-        let block_bytes = context.memory.block_bytes() / self.shared.job.workers.max(1);
+        let block_bytes = context.memory.block_bytes() / self.shared.table.workers().max(1);
         self.shared.block_bytes.store(block_bytes, Ordering::Relaxed);
         if let Some(start) = self.start.take() {
             return Ok(Event::Started(start));
@@ -226,7 +277,7 @@ impl PartitionedScan {
 }
 
 /// Workers that have begun end before the coordinator's transaction does.
-impl Drop for PartitionedScan {
+impl<R: RangeScan> Drop for PartitionedScan<R> {
     fn drop(&mut self) {
         self.stop(&mut || Verdict::Cancel);
     }

@@ -1,0 +1,287 @@
+//! Statements that read one table, each row on its own, so that ranges of the table can be read
+//! over several connections.
+//!
+//! The rows of the ranges together are the statement's only if each row's values and the condition
+//! depend on that row alone, and if no row is in two ranges or in none. The decision here, from the
+//! statement's tokens, is conservative: it knows the functions whose values depend on their
+//! arguments and the session's settings, and refuses all others.
+
+mod functions;
+
+use std::fmt;
+
+use self::functions::{is_pure, takes_list};
+use crate::sql::{Token, TokenKind, tokens};
+
+/// Words that no scan of a table has, or that have another value on another connection.
+const REFUSED: &[&str] = &[
+    "analyse",
+    "cross",
+    "current_date",
+    "current_role",
+    "current_time",
+    "current_timestamp",
+    "current_user",
+    "distinct",
+    "distinctrow",
+    "except",
+    "fetch",
+    "for",
+    "force",
+    "group",
+    "having",
+    "ignore",
+    "intersect",
+    "into",
+    "join",
+    "lateral",
+    "limit",
+    "localtime",
+    "localtimestamp",
+    "lock",
+    "match",
+    "minus",
+    "natural",
+    "next",
+    "offset",
+    "order",
+    "over",
+    "partition",
+    "previous",
+    "procedure",
+    "qualify",
+    "rownum",
+    "session_user",
+    "sql_calc_found_rows",
+    "straight_join",
+    "sysdate",
+    "system_user",
+    "tablesample",
+    "union",
+    "use",
+    "user",
+    "utc_date",
+    "utc_time",
+    "utc_timestamp",
+    "window",
+    "with",
+];
+
+/// A query that reads filtered rows of one table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableScan {
+    /// The statement up to the end of the FROM clause.
+    head: String,
+    /// The condition of the WHERE clause.
+    condition: Option<String>,
+    /// The table as the statement names it.
+    pub table: String,
+    /// The database and the table, without quotes.
+    pub names: (Option<String>, String),
+    /// The name that qualifies the table's columns: its alias or its own.
+    qualifier: String,
+}
+
+impl TableScan {
+    /// Reads a statement. `escapes` says whether backslashes escape in strings.
+    ///
+    /// # Errors
+    /// When the statement is not such a query, or may not be.
+    pub fn parse(sql: &str, escapes: bool) -> Result<Self, NotSplittable> {
+        let mut tokens = tokens(sql, escapes).ok_or(NotSplittable::NotOneStatement)?;
+        if tokens.last().is_some_and(|token| token.text == ";") {
+            tokens.pop();
+        }
+        if !tokens.first().is_some_and(|token| token.is("select")) {
+            return Err(NotSplittable::NotSelect);
+        }
+        for (i, token) in tokens.iter().enumerate() {
+            check_token(&tokens[..i], *token, tokens.get(i + 1))?;
+        }
+        let only = |word: &str| {
+            let mut found = tokens.iter().enumerate().filter(|(_, token)| token.is(word));
+            match (found.next(), found.next()) {
+                (None, _) => Ok(None),
+                (Some((i, token)), None) if token.depth == 0 => Ok(Some(i)),
+                _ => Err(NotSplittable::MoreThanFilter),
+            }
+        };
+        let Some(from) = only("from")? else { return Err(NotSplittable::NotOneTable) };
+        let end = match only("where")? {
+            Some(at) if at > from + 1 && at + 1 < tokens.len() => at,
+            None => tokens.len(),
+            _ => return Err(NotSplittable::NotOneTable),
+        };
+        if only("select")? != Some(0) {
+            return Err(NotSplittable::MoreThanFilter);
+        }
+        let (table, names, qualifier) = table(&tokens[from + 1..end])?;
+        let head = sql[..tokens[end - 1].end()].to_owned();
+        let condition = match (tokens.get(end), tokens.last()) {
+            (Some(at), Some(last)) => Some(sql[at.end()..last.end()].to_owned()),
+            _ => None,
+        };
+        Ok(Self { head, condition, table, names, qualifier })
+    }
+
+    /// The statement for the rows whose `column` is at least `from` and less than `to`, both as
+    /// literals; None is unlimited. The server reads them by the primary key, in its order.
+    pub fn key_range(&self, column: &str, from: Option<&str>, to: Option<&str>) -> String {
+        let mut conditions = key_conditions(&self.qualifier, column, from, to);
+        if let Some(condition) = &self.condition {
+            // A condition may end with a comment.
+            conditions.push(format!("({condition}\n)"));
+        }
+        let head = &self.head;
+        match conditions.as_slice() {
+            [] => format!("{head} FORCE INDEX (PRIMARY)"),
+            _ => format!("{head} FORCE INDEX (PRIMARY) WHERE {}", conditions.join(" AND ")),
+        }
+    }
+
+    /// A query of as many rows as [`Self::key_range`] has without the statement's condition.
+    pub fn count_range(&self, column: &str, from: Option<&str>, to: Option<&str>) -> String {
+        let table = &self.table;
+        let conditions = key_conditions(table, column, from, to);
+        match conditions.as_slice() {
+            [] => format!("SELECT 1 FROM {table} FORCE INDEX (PRIMARY)"),
+            _ => format!(
+                "SELECT 1 FROM {table} FORCE INDEX (PRIMARY) WHERE {}",
+                conditions.join(" AND ")
+            ),
+        }
+    }
+}
+
+fn key_conditions(table: &str, column: &str, from: Option<&str>, to: Option<&str>) -> Vec<String> {
+    let from = from.map(|from| format!("{table}.{column} >= {from}"));
+    let to = to.map(|to| format!("{table}.{column} < {to}"));
+    from.into_iter().chain(to).collect()
+}
+
+/// Refuses a token that no scan of a table has. `before` are the tokens before it.
+fn check_token(
+    before: &[Token<'_>],
+    token: Token<'_>,
+    after: Option<&Token<'_>>,
+) -> Result<(), NotSplittable> {
+    let follows_dot = before.last().is_some_and(|before| before.text == ".");
+    let is_called = after.is_some_and(|after| after.text == "(");
+    match token.kind {
+        // A sequence of Oracle's mode.
+        TokenKind::Word if token.is("nextval") || token.is("lastval") => {
+            Err(NotSplittable::Word(token.text.to_ascii_uppercase()))
+        }
+        // After a dot, a word is a name.
+        TokenKind::Word | TokenKind::Name if follows_dot && is_called => {
+            Err(NotSplittable::Function(token.text.to_owned()))
+        }
+        TokenKind::Word if follows_dot => Ok(()),
+        TokenKind::Word => {
+            let lower = token.text.to_ascii_lowercase();
+            let is_adjacent = after.is_some_and(|after| after.at == token.end());
+            if REFUSED.contains(&lower.as_str()) {
+                return Err(NotSplittable::Word(token.text.to_ascii_uppercase()));
+            }
+            match is_called && !takes_list(&lower) && !(is_adjacent && is_pure(&lower)) {
+                true => Err(NotSplittable::Function(token.text.to_owned())),
+                false => Ok(()),
+            }
+        }
+        TokenKind::Name if is_called => Err(NotSplittable::Function(token.text.to_owned())),
+        TokenKind::Name | TokenKind::Literal => Ok(()),
+        // In ANSI mode a name, else a string.
+        TokenKind::Quoted => Err(NotSplittable::DoubleQuotes),
+        TokenKind::Other => match token.text {
+            "?" => Err(NotSplittable::Parameters),
+            "@" | ":" => Err(NotSplittable::Variables),
+            ";" => Err(NotSplittable::NotOneStatement),
+            _ => Ok(()),
+        },
+    }
+}
+
+/// The table of a FROM clause, its names, and the name that qualifies its columns.
+#[expect(clippy::type_complexity, reason = "taken apart at once")]
+fn table(from: &[Token<'_>]) -> Result<(String, (Option<String>, String), String), NotSplittable> {
+    let is_name = |token: &Token<'_>| match token.kind {
+        TokenKind::Name => true,
+        TokenKind::Word => !token.text.starts_with(|c: char| c.is_ascii_digit()),
+        _ => false,
+    };
+    let wrong = NotSplittable::NotOneTable;
+    let (names, rest) = match from {
+        [database, dot, table, rest @ ..]
+            if dot.text == "." && is_name(database) && is_name(table) =>
+        {
+            ((Some(*database), *table), rest)
+        }
+        [table, rest @ ..] if is_name(table) => ((None, *table), rest),
+        _ => return Err(wrong),
+    };
+    let (database, table) = names;
+    let alias = match rest {
+        [] => table,
+        [alias] if is_name(alias) && !alias.is("as") => *alias,
+        [word, alias] if word.is("as") && is_name(alias) => *alias,
+        _ => return Err(wrong),
+    };
+    let text = match database {
+        Some(database) => format!("{}.{}", database.text, table.text),
+        None => table.text.to_owned(),
+    };
+    let names = (database.map(|name| unquoted(name.text)), unquoted(table.text));
+    Ok((text, names, alias.text.to_owned()))
+}
+
+/// A name without its backticks.
+fn unquoted(name: &str) -> String {
+    match name.strip_prefix('`').and_then(|name| name.strip_suffix('`')) {
+        Some(inner) => inner.replace("``", "`"),
+        None => name.to_owned(),
+    }
+}
+
+/// Why a statement is not a [`TableScan`]. Prints as half a sentence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotSplittable {
+    /// Not one whole statement, or code in a comment.
+    NotOneStatement,
+    /// It does not begin with SELECT.
+    NotSelect,
+    /// It has a subquery, or clauses in an unusual order.
+    MoreThanFilter,
+    /// A word that may make it more than the filtered rows of a table.
+    Word(String),
+    /// A function that may have another value on another connection.
+    Function(String),
+    /// It has parameters.
+    Parameters,
+    /// It has variables.
+    Variables,
+    /// It has double quotes, whose meaning depends on a setting.
+    DoubleQuotes,
+    /// Not exactly one table in its FROM clause.
+    NotOneTable,
+}
+
+impl fmt::Display for NotSplittable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotOneStatement => "it is not one plain statement",
+            Self::NotSelect => "it is not a plain SELECT",
+            Self::MoreThanFilter => "it is more than the filtered rows of one table",
+            Self::Word(word) => return write!(f, "it has the word {word}"),
+            Self::Function(name) => {
+                return write!(f, "it calls {name}, which may differ between connections or rows");
+            }
+            Self::Parameters => "it has parameters",
+            Self::Variables => "it has variables",
+            Self::DoubleQuotes => "it has double quotes (write '…' for strings, `…` for names)",
+            Self::NotOneTable => "it does not read one table",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

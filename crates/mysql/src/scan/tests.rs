@@ -1,0 +1,98 @@
+use super::*;
+
+fn scan(sql: &str) -> TableScan {
+    TableScan::parse(sql, true).unwrap()
+}
+
+#[test]
+fn statements_that_are_table_scans() {
+    let read = scan("SELECT a, lower(b) x FROM s.`T ``x` AS t WHERE a > 5 OR b IN ('x;') -- yes");
+    assert_eq!(read.table, "s.`T ``x`");
+    assert_eq!(read.names, (Some("s".to_owned()), "T `x".to_owned()));
+    assert_eq!(
+        read.key_range("`id`", Some("3"), Some("8")),
+        "SELECT a, lower(b) x FROM s.`T ``x` AS t FORCE INDEX (PRIMARY) WHERE t.`id` >= 3 AND \
+         t.`id` < 8 AND ( a > 5 OR b IN ('x;')\n)"
+    );
+    assert_eq!(
+        read.count_range("`id`", None, Some("8")),
+        "SELECT 1 FROM s.`T ``x` FORCE INDEX (PRIMARY) WHERE s.`T ``x`.`id` < 8"
+    );
+    let read = scan("select * from lineitem;  ");
+    assert_eq!(read.names, (None, "lineitem".to_owned()));
+    assert_eq!(read.key_range("k", None, None), "select * from lineitem FORCE INDEX (PRIMARY)");
+    assert_eq!(
+        read.key_range("k", Some("'a'"), None),
+        "select * from lineitem FORCE INDEX (PRIMARY) WHERE lineitem.k >= 'a'"
+    );
+    for sql in [
+        "SELECT a FROM t # a comment; and more",
+        "SELECT a FROM t /* FOR UPDATE */ WHERE b = 1",
+        "SELECT (a + b) * 2, -c FROM t WHERE NOT (a = 1) AND (b, c) IN ((1, 2))",
+        "SELECT CAST(a AS DECIMAL(9, 2)), CONVERT(b, CHAR(5)) FROM t",
+        "SELECT CASE WHEN (a > 1) THEN 'x' ELSE (b) END FROM t",
+        "SELECT a FROM t WHERE d > DATE '2024-01-01' AND d < '2025-01-01' + INTERVAL 1 DAY",
+        "SELECT t.user, t.`order`, `limit` FROM t",
+        "SELECT a FROM t WHERE b = 'it\\'s; SELECT' AND c LIKE 'x%'",
+        "SELECT SUBSTRING(a, 1, 2), IF(b IS NULL, 0, b) FROM t",
+    ] {
+        assert!(TableScan::parse(sql, true).is_ok(), "{sql}: {:?}", TableScan::parse(sql, true));
+    }
+}
+
+#[test]
+fn statements_that_are_not() {
+    for sql in [
+        "SELECT 1",
+        "SELECT * FROM a, b",
+        "SELECT * FROM a JOIN b ON true",
+        "SELECT * FROM a LEFT JOIN b ON true",
+        "SELECT * FROM (SELECT 1) x",
+        "SELECT * FROM (t)",
+        "SELECT DISTINCT a FROM t",
+        "SELECT a FROM t LIMIT 5",
+        "SELECT a FROM t ORDER BY a",
+        "SELECT a FROM t FOR UPDATE",
+        "SELECT a FROM t LOCK IN SHARE MODE",
+        "SELECT a FROM t UNION ALL SELECT b FROM u",
+        "SELECT a FROM t WHERE a IN (SELECT b FROM u)",
+        "SELECT a FROM t GROUP BY a",
+        "SELECT a FROM t PARTITION (p0)",
+        "SELECT a FROM t USE INDEX (x)",
+        "SELECT a FROM t FOR SYSTEM_TIME ALL",
+        "SELECT a INTO OUTFILE '/x' FROM t",
+        "SELECT a FROM t INTO @x",
+        "SELECT count(*) FROM t",
+        "SELECT sum(a) OVER () FROM t",
+        "SELECT rand() FROM t",
+        "SELECT a FROM t WHERE b < now()",
+        "SELECT a FROM t WHERE b < CURRENT_TIMESTAMP",
+        "SELECT a FROM t WHERE b = current_user",
+        "SELECT uuid(), a FROM t",
+        "SELECT my_function(a) FROM t",
+        "SELECT d.abs(a) FROM t",
+        "SELECT `abs`(a) FROM t",
+        "SELECT substr (a, 1) FROM t",
+        "SELECT NEXT VALUE FOR s FROM t",
+        "SELECT @x := a FROM t",
+        "SELECT @@time_zone, a FROM t",
+        "SELECT a FROM t WHERE a = ?",
+        "SELECT a FROM t WHERE a = \"x\"",
+        "SELECT a /*! , rand() */ FROM t",
+        "SELECT a /*M! , rand() */ FROM t",
+        "SELECT a FROM t; DELETE FROM t",
+        "SELECT a FROM t WHERE b = 'x",
+        "SELECT a FROM t AS u (b)",
+        "SELECT a FROM x.y.t",
+        "SELECT a FROM t WHERE",
+        "WITH x AS (SELECT 1) SELECT * FROM x",
+        "(SELECT a FROM t)",
+        "INSERT INTO t VALUES (1)",
+        "TABLE t",
+        "",
+    ] {
+        assert!(TableScan::parse(sql, true).is_err(), "{sql}");
+    }
+    // Without escapes the string ends at its backslash.
+    assert!(TableScan::parse("SELECT a FROM t WHERE b = '\\' OR now() > 'x'", false).is_err());
+}
