@@ -351,12 +351,14 @@ class Connection(Planning, Writes):
             24:00 of PostgreSQL, ``0000-00-00`` of MySQL): fail, return NULL, or return all columns
             of such types as text.
         partitions : int or "auto"
-            PostgreSQL only. The number of connections to read a table over, all under one snapshot.
-            ``"auto"`` decides by the table's size, this machine's processors and the server's free
-            connections. A statement that can't be split uses one connection;
-            ``stats.path_reason`` says why.
+            PostgreSQL and MySQL only. The number of connections to read a table over, all under one
+            snapshot. ``"auto"`` decides by the table's size, this machine's processors and
+            PostgreSQL's free connections. A statement that can't be split uses one connection;
+            ``stats.path_reason`` says why. MySQL and MariaDB need the privilege RELOAD, and MySQL
+            a number: it holds back other sessions for a moment.
         ordered : bool
-            PostgreSQL only. Whether rows keep the table's order even over several connections.
+            PostgreSQL and MySQL only. Whether rows keep the order of the table, or of its primary
+            key, even over several connections.
         progress : callable, optional
             Called with a :class:`Progress` about twenty times a second while the statement runs,
             and once at the end. An exception that it raises cancels the statement and propagates to

@@ -236,7 +236,7 @@ def test_logins_that_fail(shop: MariaServer) -> None:
 
 
 def test_options_of_postgresql(connection: dray.Connection) -> None:
-    for options in ({"extension": True}, {"numeric": "float64"}, {"partitions": 2}):
+    for options in ({"extension": True}, {"numeric": "float64"}):
         with pytest.raises(dray.UsageError, match="for PostgreSQL"):
             connection.query("SELECT 1", **options)
     with pytest.raises(dray.UsageError, match="compress=zlib"):

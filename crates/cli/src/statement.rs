@@ -53,13 +53,13 @@ pub(crate) struct Statement {
     numeric: NumericAs,
     /// Infinite dates, NaN in decimals, 24:00, and MySQL's 0000-00-00 become: error, null, or text,
     /// which changes the type of all such columns
-    #[arg(long, value_name = "WHAT", default_value_t, help_heading = "PostgreSQL")]
+    #[arg(long, value_name = "WHAT", default_value_t, help_heading = "PostgreSQL and MySQL")]
     nonfinite: NonFinite,
     /// Connections that read a table in one snapshot: auto, or a number
-    #[arg(long, value_name = "N", default_value_t, help_heading = "PostgreSQL")]
+    #[arg(long, value_name = "N", default_value_t, help_heading = "PostgreSQL and MySQL")]
     partitions: Partitions,
     /// Keep the order of the table's rows with several connections
-    #[arg(long, help_heading = "PostgreSQL")]
+    #[arg(long, help_heading = "PostgreSQL and MySQL")]
     ordered: bool,
     #[command(flatten)]
     login: Login,

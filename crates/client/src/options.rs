@@ -93,7 +93,8 @@ pub struct QueryOptions {
     /// How the rows of [`Connection::objects`](crate::Connection::objects) travel. Other results
     /// are always chunks.
     pub objects: RowLayout,
-    /// Options for databases. A Dray server refuses them, MySQL and MariaDB all but `nonfinite`.
+    /// Options for databases. A Dray server refuses them, MySQL and MariaDB `extension` and
+    /// `numeric`.
     pub postgres: PostgresOptions,
 }
 
@@ -126,7 +127,7 @@ pub enum ParameterTyping {
     Columns,
 }
 
-/// How a PostgreSQL result is read, and what becomes of values that Arrow can't hold.
+/// How the result of a database is read, and what becomes of values that Arrow can't hold.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PostgresOptions {
     /// Whether to use the server's extension.
@@ -137,15 +138,17 @@ pub struct PostgresOptions {
     pub nonfinite: NonFinite,
     /// The number of connections that read a table.
     pub partitions: Partitions,
-    /// Keeps the table's order of rows when several connections read it.
+    /// Keeps the order of the table's rows, or of MySQL's primary key, when several connections
+    /// read it.
     pub ordered: bool,
 }
 
-/// The number of connections that read a table of PostgreSQL under one snapshot. A statement that
-/// can't be split is read over one connection.
+/// The number of connections that read a table of PostgreSQL or MySQL under one snapshot. A
+/// statement that can't be split is read over one connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Partitions {
-    /// Chosen by the table's size, this machine's processors and the server's free connections.
+    /// Chosen by the table's size, this machine's processors and PostgreSQL's free connections. One
+    /// for servers of MySQL, where a snapshot for several holds back other sessions.
     #[default]
     Auto,
     /// This many, from 1 to 64.

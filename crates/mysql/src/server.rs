@@ -30,10 +30,18 @@ impl Server {
         self.version.contains("MariaDB")
     }
 
+    /// The first three numbers of its version; 0 for one that is missing.
+    pub fn number(&self) -> (u32, u32, u32) {
+        // The first number is for clients that expect MySQL's.
+        let version = self.version.strip_prefix("5.5.5-").unwrap_or(&self.version);
+        let mut numbers = version.split(|c: char| !c.is_ascii_digit()).map(|n| n.parse().ok());
+        let mut next = || numbers.next().flatten().unwrap_or_default();
+        (next(), next(), next())
+    }
+
     /// Its name and version, for messages.
     pub fn name(&self) -> String {
         match self.is_mariadb() {
-            // The first number is for clients that expect MySQL's.
             true => format!("MariaDB {}", self.version.trim_start_matches("5.5.5-")),
             false => format!("MySQL {}", self.version),
         }

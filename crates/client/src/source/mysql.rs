@@ -1,23 +1,44 @@
-//! A MySQL or MariaDB server: rows, over one connection.
+//! A MySQL or MariaDB server: rows, over one connection, or a table over several.
+//!
+//! ```text
+//!   MysqlSource ── table.rs: which ranges? ── reason.rs: why not several connections
+//!        │            └── divide.rs, keys.rs, explain.rs
+//!        │
+//!        ├── scan.rs               one connection ──────────────────┐
+//!        └── ../partitioned.rs     several                          ├─ connection.rs
+//!              └── ranges.rs       scans of ranges ─────────────────┘
+//!                    └── snapshot.rs   one snapshot for all of them
+//! ```
 
 mod connection;
+mod divide;
+mod explain;
+mod keys;
 mod parameters;
+mod ranges;
+mod reason;
+mod scan;
+mod settings;
+mod snapshot;
+mod table;
 
 use std::time::Instant;
 
-use dray_format::Limits;
-use dray_format::arrow::Decoder;
-use dray_mysql::{CancelCheck as SocketCheck, CopyBytes, Options as RowOptions};
-use dray_mysqltypes::{Options as TypeOptions, ZeroDates, not_utf8};
-use dray_pgtypes::{NonFinite, NumericAs};
+use dray_mysql::{CancelCheck as SocketCheck, TableScan};
+use dray_pgtypes::NumericAs;
 use dray_wire::partition::PartDescriptor;
-use dray_wire::{Checksums, CompressionChoice, Estimate, RowLayout};
+use dray_wire::{Checksums, CompressionChoice, RowLayout};
 
 use self::connection::Connection;
-use self::parameters::parameters;
+use self::ranges::TableRanges;
+use self::reason::Reason;
+use self::scan::Scan;
+use self::settings::Settings;
+use self::snapshot::{CommitLock, SnapshotJob};
+use self::table::Table;
 use super::frames::DecoderCache;
-use super::rows::{Cost, received, start_of};
-use super::{Event, PlannedParts, ReceiveContext, Source, SourceKind, Start, TextRows, cancel};
+use super::partitioned::{Connections, PartitionedScan, SmallTables};
+use super::{Event, PlannedParts, ReceiveContext, Source, SourceKind, TextRows, cancel};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{ConnectOptions, ExtensionChoice, Partitions, PostgresOptions, QueryOptions};
 use crate::partition::PlanOptions;
@@ -29,7 +50,12 @@ use crate::watch::CancelCheck;
 #[derive(Debug)]
 pub(crate) struct MysqlSource {
     connection: Connection,
-    scan: Option<Scan>,
+    running: Running,
+    /// Of the last statement.
+    connections: Connections<Reason>,
+    small_tables: SmallTables,
+    /// Others could not be had.
+    connections_failed: bool,
     decoders: DecoderCache,
     /// The state of a transaction that [`Source::transaction`] began.
     own: OwnTransaction,
@@ -47,12 +73,10 @@ enum OwnTransaction {
 
 /// The running statement.
 #[derive(Debug)]
-struct Scan {
-    /// Taken when the result starts.
-    start: Option<Box<Start>>,
-    decoder: Decoder,
-    /// The statement is only planned.
-    planned: bool,
+enum Running {
+    None,
+    Serial(Scan),
+    Partitioned(Box<PartitionedScan<TableRanges>>),
 }
 
 impl MysqlSource {
@@ -71,8 +95,15 @@ impl MysqlSource {
         keep_waiting: &mut dyn FnMut() -> bool,
     ) -> Result<Self> {
         let connection = Connection::connect(uri, options, keep_waiting)?;
-        let decoders = DecoderCache::default();
-        Ok(Self { connection, scan: None, decoders, own: OwnTransaction::None })
+        Ok(Self {
+            connection,
+            running: Running::None,
+            connections: Connections::One(None),
+            small_tables: SmallTables::default(),
+            connections_failed: false,
+            decoders: DecoderCache::default(),
+            own: OwnTransaction::None,
+        })
     }
 
     /// [`cancel::run`], after which it is known whether the program's transaction is still open.
@@ -93,25 +124,107 @@ impl MysqlSource {
         done
     }
 
-    /// The next rows of the running statement.
-    fn next_rows(
-        connection: &mut Connection,
-        decoder: &Decoder,
-        context: &mut ReceiveContext<'_>,
-        check: SocketCheck<'_>,
-    ) -> Result<Event> {
-        let session = &mut connection.session;
-        let (bytes, waited, began) = (session.bytes(), session.waited(), Instant::now());
-        let is_table = context.memory.block_bytes() > 0;
-        let mut copy = |bytes: &[u8]| context.memory.copy(bytes).ok();
-        let copy: Option<CopyBytes<'_>> = if is_table { Some(&mut copy) } else { None };
-        let Some(built) = session.next_batch(copy, check)? else {
-            *context.profile = session.take_profile();
-            return Ok(Event::Finished { server: None });
+    /// Starts a statement over several connections, unless there is a reason not to.
+    fn start_partitioned(
+        &mut self,
+        sql: &str,
+        options: &QueryOptions,
+        cancel: CancelCheck<'_>,
+    ) -> Result<Result<(), Reason>> {
+        let began = Instant::now();
+        let (scan, asked) = match self.candidate(sql, options) {
+            Ok(candidate) => candidate,
+            Err(reason) => return Ok(Err(reason)),
         };
-        let wire_bytes = session.bytes() - bytes;
-        let cost = Cost { began, wire_bytes, receive: session.waited() - waited };
-        Ok(Event::Batch(received(built, cost, decoder, not_utf8)?))
+        let prepared = self.run(cancel, |connection, check| {
+            let prepared = prepare(connection, &scan, sql, asked, check);
+            match prepared {
+                // If the user's statement is wrong, running it will say so.
+                Err(error) if is_refusal(&error) && connection.session.is_usable() => {
+                    Ok(Err(Reason::ServerRefused(error.to_string())))
+                }
+                prepared => prepared,
+            }
+        })?;
+        let (table, settings) = match prepared {
+            Ok(prepared) => prepared,
+            Err(reason) => {
+                if asked.is_none() {
+                    self.small_tables.note(sql);
+                }
+                return Ok(Err(reason));
+            }
+        };
+        let job = SnapshotJob {
+            endpoint: self.connection.endpoint.clone(),
+            scan: &scan,
+            settings: &settings,
+            workers: table.workers.min(table.ranges.len()),
+            lock: CommitLock::of(&self.connection),
+        };
+        let connections = match job.take(&mut self.connection, cancel)? {
+            Ok(connections) => connections,
+            Err(reason) => {
+                self.connections_failed = true;
+                return Ok(Err(reason));
+            }
+        };
+        let count = connections.len();
+        let mut range_options = options.clone();
+        range_options.postgres.partitions = Partitions::Exactly(1);
+        let deadline = table.timeout.map(|timeout| began + timeout);
+        let ranges = TableRanges::new(connections, table.ranges, range_options, deadline);
+        let scan = PartitionedScan::start(ranges, cancel)?;
+        self.connections = Connections::Several { count, failures: Vec::new() };
+        self.running = Running::Partitioned(Box::new(scan));
+        Ok(Ok(()))
+    }
+
+    /// Whether a statement's table is worth inspecting for several connections, and how many of
+    /// them were asked for.
+    fn candidate(
+        &self,
+        sql: &str,
+        options: &QueryOptions,
+    ) -> Result<(TableScan, Option<usize>), Reason> {
+        let session = &self.connection.session;
+        let asked = match options.postgres.partitions {
+            Partitions::Exactly(count) => Some(usize::from(count)),
+            Partitions::Auto if self.connections_failed => {
+                return Err(Reason::ConnectionsFailedBefore);
+            }
+            Partitions::Auto if self.small_tables.has(sql) => return Err(Reason::SmallTableBefore),
+            Partitions::Auto => None,
+        };
+        if self.own != OwnTransaction::None || session.is_in_transaction() {
+            return Err(Reason::InTransaction);
+        }
+        let scan = TableScan::parse(sql, session.escapes()).map_err(Reason::NotSplittable)?;
+        match (asked, CommitLock::of(&self.connection)) {
+            (None, CommitLock::FlushTables) => Err(Reason::LockNotAsked),
+            _ => Ok((scan, asked)),
+        }
+    }
+
+    /// The next event of a table that several connections read.
+    fn next_partitioned(
+        &mut self,
+        mut scan: Box<PartitionedScan<TableRanges>>,
+        context: &mut ReceiveContext<'_>,
+        cancel: CancelCheck<'_>,
+    ) -> Result<Event> {
+        let event = scan.next(context, cancel);
+        match &event {
+            Ok(Event::Finished { .. }) => {
+                if let Connections::Several { failures, .. } = &mut self.connections {
+                    *failures = scan.failures();
+                }
+                scan.stop(cancel);
+            }
+            Ok(_) => self.running = Running::Partitioned(scan),
+            Err(_) => scan.stop(cancel),
+        }
+        event
     }
 
     /// Asks a server whether a transaction is still open, after an error: errors do not say so.
@@ -143,11 +256,13 @@ impl Source for MysqlSource {
     }
 
     fn is_usable(&self) -> bool {
-        self.connection.session.is_usable()
+        self.connection.session.is_usable() && !matches!(self.running, Running::Partitioned(_))
     }
 
     fn is_running(&self) -> bool {
-        self.connection.session.is_running()
+        let session = &self.connection.session;
+        session.is_running()
+            || matches!(self.running, Running::Partitioned(_)) && session.is_usable()
     }
 
     fn break_off(&mut self) {
@@ -155,7 +270,7 @@ impl Source for MysqlSource {
     }
 
     fn path(&self) -> TransferPath {
-        TransferPath { kind: PathKind::Rows, reason: "one connection".to_owned() }
+        TransferPath { kind: PathKind::Rows, reason: self.connections.to_string() }
     }
 
     fn start(
@@ -165,43 +280,52 @@ impl Source for MysqlSource {
         _: RowLayout,
         cancel: CancelCheck<'_>,
     ) -> Result<()> {
-        self.scan = None;
+        self.running = Running::None;
         if self.own == OwnTransaction::Ended {
             return Err(ended("the transaction is over"));
         }
-        let row_options = row_options(options)?;
-        let parameters = parameters(options.parameters.as_ref())?;
-        let schema = self.run(cancel, |connection, check| {
-            Ok(match options.plan_only {
-                true => connection.session.describe(sql, &row_options, check)?,
-                false => connection.session.start(sql, &parameters, &row_options, check)?,
-            })
-        })?;
-        let decoder = self.decoders.decoder(schema, options.strings);
-        let start = Some(start_of(&decoder, Estimate::default()));
-        self.scan = Some(Scan { start, decoder, planned: options.plan_only });
+        check_options(options)?;
+        let refused = match options.postgres.partitions {
+            Partitions::Exactly(1) => None,
+            _ if options.plan_only => None,
+            _ => match self.start_partitioned(sql, options, cancel)? {
+                Ok(()) => return Ok(()),
+                Err(reason) => Some(reason),
+            },
+        };
+        self.connections = Connections::One(refused);
+        let mut decoders = std::mem::take(&mut self.decoders);
+        let scan = self.run(cancel, |connection, check| {
+            Scan::start(connection, sql, options, &mut decoders, check)
+        });
+        self.decoders = decoders;
+        self.running = Running::Serial(scan?);
         Ok(())
     }
 
     fn next(&mut self, context: &mut ReceiveContext<'_>, cancel: CancelCheck<'_>) -> Result<Event> {
-        let Some(mut scan) = self.scan.take() else { return Ok(Event::Finished { server: None }) };
-        let event = match scan.start.take() {
-            Some(start) => Event::Started(*start),
-            None if scan.planned => Event::Finished { server: None },
-            None => self.run(cancel, |connection, check| {
-                Self::next_rows(connection, &scan.decoder, context, check)
-            })?,
-        };
-        if !matches!(event, Event::Finished { .. }) {
-            self.scan = Some(scan);
+        match std::mem::replace(&mut self.running, Running::None) {
+            Running::None => Ok(Event::Finished { server: None }),
+            Running::Partitioned(scan) => self.next_partitioned(scan, context, cancel),
+            Running::Serial(mut scan) => {
+                let event =
+                    self.run(cancel, |connection, check| scan.next(connection, context, check))?;
+                if !matches!(event, Event::Finished { .. }) {
+                    self.running = Running::Serial(scan);
+                }
+                Ok(event)
+            }
         }
-        Ok(event)
     }
 
     fn stop(&mut self, cancel: CancelCheck<'_>) {
-        self.scan = None;
-        cancel::stop(&mut self.connection, cancel);
-        self.check_transaction(cancel);
+        match std::mem::replace(&mut self.running, Running::None) {
+            Running::Partitioned(mut scan) => scan.stop(cancel),
+            Running::None | Running::Serial(_) => {
+                cancel::stop(&mut self.connection, cancel);
+                self.check_transaction(cancel);
+            }
+        }
     }
 
     fn is_in_transaction(&self) -> bool {
@@ -291,21 +415,39 @@ fn control_statements(step: Transaction) -> Vec<String> {
     set.into_iter().chain([begin.to_owned()]).collect()
 }
 
-/// How rows are read.
-///
-/// # Errors
-/// Usage, for options that would be ignored.
-fn row_options(options: &QueryOptions) -> Result<RowOptions> {
-    let PostgresOptions { extension, numeric, nonfinite, partitions, ordered: _ } =
+/// What is needed to read a table over several connections: its ranges, and the session's settings.
+fn prepare(
+    connection: &mut Connection,
+    scan: &TableScan,
+    sql: &str,
+    asked: Option<usize>,
+    check: SocketCheck<'_>,
+) -> Result<Result<(Table, Settings), Reason>> {
+    let session = &mut connection.session;
+    let table = match Table::inspect(session, scan, sql, asked, check)? {
+        Ok(table) => table,
+        Err(reason) => return Ok(Err(reason)),
+    };
+    let settings = Settings::of(session, check)?;
+    Ok(match settings.reason() {
+        None => Ok((table, settings)),
+        Some(reason) => Err(reason),
+    })
+}
+
+/// Whether the server refused a statement, rather than that the connection broke or the user
+/// cancelled.
+fn is_refusal(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Execution | ErrorKind::Query)
+}
+
+/// Refuses options that would be ignored.
+fn check_options(options: &QueryOptions) -> Result<()> {
+    let PostgresOptions { extension, numeric, nonfinite: _, partitions: _, ordered: _ } =
         options.postgres;
-    // One connection keeps the order of rows.
-    if extension == ExtensionChoice::Always
-        || numeric != NumericAs::default()
-        || !matches!(partitions, Partitions::Auto | Partitions::Exactly(1))
-    {
+    if extension == ExtensionChoice::Always || numeric != NumericAs::default() {
         return Err(Error::usage(
-            "extension, numeric and partitions are for PostgreSQL; this is a MySQL or MariaDB \
-             server",
+            "extension and numeric are for PostgreSQL; this is a MySQL or MariaDB server",
         ));
     }
     if !matches!(options.compression, CompressionChoice::Auto | CompressionChoice::None)
@@ -314,17 +456,5 @@ fn row_options(options: &QueryOptions) -> Result<RowOptions> {
         return Err(Error::usage("rows of MySQL and MariaDB have no compression and no checksums")
             .with_hint("compress=zlib in the uri compresses their protocol"));
     }
-    let Limits { decoded_bytes_max, row_bytes_max, .. } = options.limits;
-    let bytes = |limit| usize::try_from(limit).unwrap_or(usize::MAX);
-    let zero_dates = match nonfinite {
-        NonFinite::Error => ZeroDates::Error,
-        NonFinite::Null => ZeroDates::Null,
-        NonFinite::Text => ZeroDates::Text,
-    };
-    Ok(RowOptions {
-        types: TypeOptions { zero_dates },
-        batch_rows: options.batch_rows.max(1),
-        batch_bytes: bytes(decoded_bytes_max),
-        row_bytes_max: bytes(row_bytes_max),
-    })
+    Ok(())
 }

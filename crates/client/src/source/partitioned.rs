@@ -10,6 +10,8 @@
 //! another one, if another can have the snapshot. The reader counts ranges: a result ends only when
 //! all of them have.
 
+mod connections;
+mod small_tables;
 mod worker;
 
 use std::collections::VecDeque;
@@ -22,6 +24,8 @@ use arrow::datatypes::SchemaRef;
 use dray_format::Profile;
 use dray_wire::Finished;
 
+pub(super) use self::connections::Connections;
+pub(super) use self::small_tables::SmallTables;
 use self::worker::{Shared, WorkerEvent, lock};
 use super::frames::DecoderCache;
 use super::{Event, ReceiveContext, ReceivedBatch, STOP_TIMEOUT, Start, cancelled};

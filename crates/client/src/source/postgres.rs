@@ -39,12 +39,12 @@ use self::part::OpenPart;
 pub(crate) use self::planner::SnapshotHolder;
 use self::policy::{Candidate, StatementPolicy};
 use self::ranges::TableRanges;
-use self::reason::{Connections, Decision, Format, Path, Reason};
+use self::reason::{Decision, Format, Path, Reason};
 use self::serial::{SerialScan, chunks_of};
 use self::snapshot::Snapshot;
 use self::table::{Requested, Table};
 use super::frames::DecoderCache;
-use super::partitioned::PartitionedScan;
+use super::partitioned::{Connections, PartitionedScan};
 use super::{Event, PlannedParts, ReceiveContext, Source, SourceKind, TextRows, cancel};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{ConnectOptions, ExtensionChoice, Partitions, QueryOptions};
@@ -290,7 +290,7 @@ fn prepare(
     let table = match Table::inspect(session, &mut scan, policy.attributes(), requested, check)? {
         Decision::Run(table) => table,
         Decision::Refused(reason) => {
-            policy.note_small_table(sql);
+            policy.small_tables.note(sql);
             return Ok(Decision::Refused(reason));
         }
     };

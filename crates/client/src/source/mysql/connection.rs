@@ -1,14 +1,17 @@
 //! A connection to a MySQL or MariaDB server.
 
+use std::time::Instant;
+
 use dray_mysql::{
     CancelCheck as SocketCheck, Canceller, ConnectParams, Connection as Socket,
     Error as MysqlError, Session,
 };
 use dray_net::Wait;
 
-use super::super::cancel::Cancellable;
+use super::super::cancel::{self, Cancellable};
 use crate::error::{Error, Result};
 use crate::options::ConnectOptions;
+use crate::watch::CancelCheck;
 
 /// A session, and what cancels its statements.
 #[derive(Debug)]
@@ -18,7 +21,26 @@ pub(super) struct Connection {
     pub(super) server: String,
     /// The server's address, without secrets.
     pub(super) place: String,
+    /// How more connections are made.
+    pub(super) endpoint: Endpoint,
     canceller: Canceller,
+}
+
+/// What another connection to the same server needs.
+#[derive(Debug, Clone)]
+pub(super) struct Endpoint {
+    uri: String,
+    options: ConnectOptions,
+}
+
+impl Endpoint {
+    /// Connects and logs in, as [`Connection::connect`] does.
+    ///
+    /// # Errors
+    /// Those of [`Connection::connect`].
+    pub(super) fn connect(&self, keep_waiting: &mut dyn FnMut() -> bool) -> Result<Connection> {
+        Connection::connect(&self.uri, &self.options, keep_waiting)
+    }
 }
 
 impl Connection {
@@ -40,7 +62,44 @@ impl Connection {
         params.set_read_timeout(options.read_timeout);
         let login = dray_mysql::connect(&params, options.timeout, keep_waiting)?;
         let server = login.session.server().name();
-        Ok(Self { session: login.session, server, place: login.place, canceller: login.canceller })
+        Ok(Self {
+            session: login.session,
+            server,
+            place: login.place,
+            endpoint: Endpoint { uri: uri.to_owned(), options: options.clone() },
+            canceller: login.canceller,
+        })
+    }
+
+    /// [`cancel::run`] for this connection.
+    ///
+    /// # Errors
+    /// Those of `work`.
+    pub(super) fn run<T>(
+        &mut self,
+        cancel: CancelCheck<'_>,
+        work: impl FnOnce(&mut Self, SocketCheck<'_>) -> Result<T>,
+    ) -> Result<T> {
+        cancel::run(self, cancel, work)
+    }
+
+    /// Runs `work`, which waits for the server, while the connection is being set up: within the
+    /// connect timeout, and while `keep_waiting` returns true.
+    ///
+    /// # Errors
+    /// Those of `work`.
+    pub(super) fn run_setup<T>(
+        &mut self,
+        keep_waiting: &mut dyn FnMut() -> bool,
+        work: impl FnOnce(&mut Self, SocketCheck<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let mut wait = Wait::new(Instant::now() + self.endpoint.options.timeout, keep_waiting);
+        let mut check = || {
+            wait.check().map_err(|cause| {
+                MysqlError::wait_ended(&format!("the server does not answer: {cause}"))
+            })
+        };
+        work(self, &mut check)
     }
 }
 

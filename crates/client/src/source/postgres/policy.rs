@@ -1,18 +1,14 @@
 //! What the source remembers of earlier statements to choose a path for the next one.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
-use std::time::{Duration, Instant};
+use std::collections::{BTreeSet, HashSet};
 
 use dray_postgres::{Session, Socket, TableScan, is_query};
 
+use super::super::partitioned::SmallTables;
 use super::connection::Extension;
 use super::reason::{Decision, Reason};
 use crate::options::{ExtensionChoice, Partitions, QueryOptions};
 
-/// How long a table counts as too small for more connections, and the most statements for which
-/// that is remembered.
-const SMALL_TABLE_LASTS: Duration = Duration::from_secs(60);
-const SMALL_TABLES_MAX: usize = 64;
 /// The most attribute names that are remembered.
 const ATTRIBUTES_MAX: usize = 4096;
 
@@ -27,8 +23,8 @@ const FEW_ROWS_STATEMENTS_MAX: usize = 256;
 pub(super) struct StatementPolicy {
     /// Statements whose last result had few rows.
     few_rows: HashSet<String>,
-    /// Statements whose tables were too small for more connections, and when that was found.
-    small_tables: HashMap<String, Instant>,
+    /// Statements whose tables were too small for more connections.
+    pub(super) small_tables: SmallTables,
     /// Workers could not connect.
     connections_failed: bool,
     /// The last statement that ran over one connection.
@@ -43,7 +39,7 @@ impl Default for StatementPolicy {
     fn default() -> Self {
         Self {
             few_rows: HashSet::new(),
-            small_tables: HashMap::new(),
+            small_tables: SmallTables::default(),
             connections_failed: false,
             statement: String::new(),
             session_unchanged: true,
@@ -105,7 +101,7 @@ impl StatementPolicy {
                 return Decision::Refused(Reason::ConnectionsFailedBefore);
             }
             // Inspecting the table takes longer than a small statement that runs over and over.
-            Partitions::Auto if self.was_small(sql) => {
+            Partitions::Auto if self.small_tables.has(sql) => {
                 return Decision::Refused(Reason::SmallTableBefore);
             }
             Partitions::Auto => None,
@@ -120,18 +116,6 @@ impl StatementPolicy {
             Ok(scan) => Decision::Run(Candidate { scan, connections }),
             Err(why) => Decision::Refused(Reason::NotSplittable(why)),
         }
-    }
-
-    fn was_small(&self, sql: &str) -> bool {
-        self.small_tables.get(sql).is_some_and(|since| since.elapsed() < SMALL_TABLE_LASTS)
-    }
-
-    /// Remembers that a statement's table was not worth more connections.
-    pub(super) fn note_small_table(&mut self, sql: &str) {
-        if self.small_tables.len() >= SMALL_TABLES_MAX {
-            self.small_tables.clear();
-        }
-        self.small_tables.insert(sql.to_owned(), Instant::now());
     }
 
     /// Remembers that workers could not connect.

@@ -39,7 +39,6 @@ pub(super) struct TableRanges {
     pub(super) ordered: bool,
 }
 
-
 impl RangeScan for TableRanges {
     type Connection = Connection;
     type Scan = SerialScan;
@@ -109,7 +108,6 @@ impl RangeScan for TableRanges {
         context: &mut ReceiveContext<'_>,
         cancel: CancelCheck<'_>,
     ) -> Result<Event> {
-        connection
-            .run(cancel, |connection, check| scan.next(connection, decoders, context, check))
+        connection.run(cancel, |connection, check| scan.next(connection, decoders, context, check))
     }
 }

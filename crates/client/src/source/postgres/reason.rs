@@ -4,6 +4,7 @@ use std::fmt;
 
 use dray_postgres::{Error as PostgresError, NotSplittable, Session, Socket, Unreadable};
 
+use super::super::partitioned::Connections;
 use crate::error::Result;
 use crate::stats::{PathKind, TransferPath};
 
@@ -137,7 +138,7 @@ pub(super) fn refused_by_server<T>(
 #[derive(Debug)]
 pub(super) struct Path {
     pub(super) format: Format,
-    pub(super) connections: Connections,
+    pub(super) connections: Connections<Reason>,
 }
 
 /// What the server sends.
@@ -147,15 +148,6 @@ pub(super) enum Format {
     Chunks { version: Option<String> },
     /// Rows, since the extension does not run the statement.
     Rows(Reason),
-}
-
-/// The connections that read a result.
-#[derive(Debug)]
-pub(super) enum Connections {
-    /// One. The reason is given unless one was asked for.
-    One(Option<Reason>),
-    /// Several, some of which may have failed without harm.
-    Several { count: usize, failures: Vec<String> },
 }
 
 impl Path {
@@ -168,17 +160,8 @@ impl Path {
             Format::Chunks { version: None } => (PathKind::Extension, String::new()),
             Format::Rows(reason) => (PathKind::Rows, reason.to_string()),
         };
-        match &self.connections {
-            Connections::One(None) => {}
-            Connections::One(Some(why)) => reason += &format!("; one connection: {why}"),
-            Connections::Several { count, failures } => {
-                reason += &format!("; {count} connections, one snapshot");
-                for (i, failure) in failures.iter().enumerate() {
-                    if !failures[..i].contains(failure) {
-                        reason += &format!("; one of them failed: {failure}");
-                    }
-                }
-            }
+        if !matches!(self.connections, Connections::One(None)) {
+            reason += &format!("; {}", self.connections);
         }
         TransferPath { kind, reason }
     }

@@ -1,0 +1,87 @@
+//! Why one connection reads a statement.
+
+use std::fmt;
+
+use dray_mysql::NotSplittable;
+
+/// Why one connection reads a statement. Prints as half a sentence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Reason {
+    /// In a transaction, or without autocommit.
+    InTransaction,
+    NotSplittable(NotSplittable),
+    SmallTableBefore,
+    ConnectionsFailedBefore,
+    UnknownTable,
+    NotATable,
+    Temporary,
+    /// The table's engine has no snapshots.
+    Engine(String),
+    NoPrimaryKey,
+    /// The primary key begins with a column of this type.
+    KeyType(String),
+    Small,
+    FewKeys,
+    IndexIsQuicker,
+    SelectLimit,
+    OracleMode,
+    /// Settings of other sessions are different.
+    OtherSettings,
+    OtherServer,
+    /// The privilege of the lock is missing. The user's name, as GRANT takes it.
+    NoPrivilege(String),
+    /// The lock may hold back other sessions, and nobody has asked for it.
+    LockNotAsked,
+    /// The server refused one of the statements that come before.
+    ServerRefused(String),
+    /// Other connections can't be had, or can't see the same rows.
+    NoOtherConnection(String),
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::InTransaction => {
+                "other connections can't see what a transaction sees, nor without autocommit"
+            }
+            Self::NotSplittable(why) => return why.fmt(f),
+            Self::SmallTableBefore => "its table was not worth more when it was last inspected",
+            Self::ConnectionsFailedBefore => "more connections could not be had before",
+            Self::UnknownTable => "its table is not known to information_schema",
+            Self::NotATable => "it reads a view or something else that is not a table",
+            Self::Temporary => "it reads a temporary table",
+            Self::Engine(engine) => {
+                return write!(f, "tables of {engine} have no snapshots, those of InnoDB have");
+            }
+            Self::NoPrimaryKey => "its table has no primary key",
+            Self::KeyType(name) => {
+                return write!(f, "the primary key begins with a {name}, which is not divided");
+            }
+            Self::Small => "the table or this machine is small",
+            Self::FewKeys => "the primary key begins with few values",
+            Self::IndexIsQuicker => "an index is quicker than a scan of the table",
+            Self::SelectLimit => "sql_select_limit is set",
+            Self::OracleMode => "sql_mode is ORACLE",
+            Self::OtherSettings => "other sessions have other settings, or another user",
+            Self::OtherServer => "another connection reached another server",
+            Self::NoPrivilege(user) => {
+                return write!(
+                    f,
+                    "one snapshot for several connections needs the privilege RELOAD (GRANT \
+                     RELOAD ON *.* TO {user})"
+                );
+            }
+            Self::LockNotAsked => {
+                "FLUSH TABLES WITH READ LOCK may hold back other sessions, so several connections \
+                 must be asked for (partitions)"
+            }
+            Self::ServerRefused(error) => error,
+            Self::NoOtherConnection(error) => {
+                return write!(
+                    f,
+                    "another connection can't be opened or can't see the same rows: {error}"
+                );
+            }
+        })
+    }
+}

@@ -1,0 +1,253 @@
+//! One snapshot for several connections. A server has no snapshot to hand over, so the connections
+//! begin theirs while nobody can commit.
+//!
+//! ```text
+//!   coordinator   a named lock · … ── lock commits ───────────────────── unlock · bye
+//!   worker        the same lock? the same settings?   begin · open table        · ranges …
+//!   worker        the same lock? the same settings?   begin · open table        · ranges …
+//! ```
+//!
+//! MariaDB locks commits alone, with `BACKUP STAGE`, and for less than a millisecond. Other servers
+//! have `FLUSH TABLES WITH READ LOCK`, which also waits for statements that run.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use dray_mysql::{CancelCheck as SocketCheck, TableScan};
+use dray_wire::partition::RandomId;
+
+use super::connection::{Connection, Endpoint};
+use super::reason::Reason;
+use super::settings::Settings;
+use crate::error::{Error, ErrorKind, Result};
+use crate::watch::{CancelCheck, Verdict};
+
+/// How long commits may wait for workers that begin.
+const LOCKED_MAX: Duration = Duration::from_secs(2);
+/// No lock is waited for longer, since others wait behind it, in seconds.
+const LOCK_WAIT: u32 = 1;
+/// The server drops a coordinator, and its lock, that says nothing for this many seconds.
+const SILENCE_MAX: u32 = 5;
+/// How long to wait before looking whether the statement was cancelled.
+const TICK: Duration = Duration::from_millis(2);
+/// ER_SPECIFIC_ACCESS_DENIED_ERROR.
+const ACCESS_DENIED: u16 = 1227;
+
+/// How commits are locked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CommitLock {
+    BackupStage,
+    FlushTables,
+}
+
+impl CommitLock {
+    /// The lock that a server has.
+    pub(super) fn of(connection: &Connection) -> Self {
+        let server = connection.session.server();
+        match server.is_mariadb() && server.number() >= (10, 4, 1) {
+            true => Self::BackupStage,
+            false => Self::FlushTables,
+        }
+    }
+
+    fn lock(self) -> &'static [&'static str] {
+        match self {
+            Self::BackupStage => &["BACKUP STAGE START", "BACKUP STAGE BLOCK_COMMIT"],
+            Self::FlushTables => &["FLUSH TABLES WITH READ LOCK"],
+        }
+    }
+
+    fn unlock(self) -> &'static str {
+        match self {
+            Self::BackupStage => "BACKUP STAGE END",
+            Self::FlushTables => "UNLOCK TABLES",
+        }
+    }
+}
+
+/// What workers need to begin.
+#[derive(Debug)]
+pub(super) struct SnapshotJob<'a> {
+    pub(super) endpoint: Endpoint,
+    pub(super) scan: &'a TableScan,
+    /// The settings of the user's session.
+    pub(super) settings: &'a Settings,
+    pub(super) workers: usize,
+    pub(super) lock: CommitLock,
+}
+
+impl SnapshotJob<'_> {
+    /// Connections that all see the same snapshot, and have the table open so that it keeps its
+    /// definition.
+    ///
+    /// # Errors
+    /// When the user's connection breaks or the statement is cancelled.
+    pub(super) fn take(
+        &self,
+        user: &mut Connection,
+        cancel: CancelCheck<'_>,
+    ) -> Result<Result<Vec<Connection>, Reason>> {
+        let no_other = |error: &Error| Reason::NoOtherConnection(error.to_string());
+        let name = format!("dray-{:032x}", u128::from_le_bytes(RandomId::random()?.0));
+        let mut keep_waiting = || cancel() == Verdict::Continue;
+        let mut coordinator = match self.coordinator(&name, &mut keep_waiting) {
+            Ok(coordinator) => coordinator,
+            Err(error) => return cancelled_or(&mut keep_waiting, no_other(&error)),
+        };
+        let id = coordinator.session.server().connection_id;
+        let own = user.run_setup(&mut keep_waiting, |user, check| holds(user, &name, id, check));
+        if !own? {
+            return Ok(Err(Reason::OtherServer));
+        }
+        let joined = each((0..self.workers).collect(), &mut keep_waiting, |_, keep_waiting| {
+            self.worker(&name, id, keep_waiting)
+        });
+        let mut workers = Vec::with_capacity(joined.len());
+        let mut refused = None;
+        for worker in joined {
+            match worker {
+                Ok(Ok(worker)) => workers.push(worker),
+                Ok(Err(reason)) => refused = Some(reason),
+                Err(error) => refused = Some(no_other(&error)),
+            }
+        }
+        if let Some(reason) = refused.filter(|_| workers.len() < 2) {
+            return cancelled_or(&mut keep_waiting, reason);
+        }
+        let locked = self.lock_commits(&mut coordinator, &mut keep_waiting);
+        if let Some(reason) = locked.unwrap_or_else(|error| Some(no_other(&error))) {
+            return cancelled_or(&mut keep_waiting, reason);
+        }
+        let deadline = Instant::now() + LOCKED_MAX;
+        let begun = each(workers, &mut keep_waiting, |mut worker, keep_waiting| {
+            let mut keep_waiting = || keep_waiting() && Instant::now() < deadline;
+            worker.run_setup(&mut keep_waiting, |worker, check| self.begin(worker, check))?;
+            Ok(worker)
+        });
+        let unlocked = coordinator.run_setup(&mut keep_waiting, |coordinator, check| {
+            Ok(coordinator.session.ask(self.lock.unlock(), check)?)
+        });
+        let begun = unlocked.and_then(|_| begun.into_iter().collect::<Result<Vec<_>>>());
+        match begun {
+            Ok(workers) => Ok(Ok(workers)),
+            Err(error) => cancelled_or(&mut keep_waiting, no_other(&error)),
+        }
+    }
+
+    /// A connection that holds a lock of this name, so that others can tell whether they are on the
+    /// same server.
+    fn coordinator(
+        &self,
+        name: &str,
+        keep_waiting: &mut dyn FnMut() -> bool,
+    ) -> Result<Connection> {
+        let mut coordinator = self.endpoint.connect(keep_waiting)?;
+        coordinator.run_setup(keep_waiting, |coordinator, check| {
+            let settings = format!(
+                "SET SESSION lock_wait_timeout = {LOCK_WAIT}, SESSION wait_timeout = {SILENCE_MAX}"
+            );
+            coordinator.session.ask(&settings, check)?;
+            let locked =
+                coordinator.session.ask(&format!("SELECT GET_LOCK('{name}', 0)"), check)?;
+            match locked.into_iter().flatten().flatten().next().as_deref() {
+                Some("1") => Ok(()),
+                _ => Err(Error::new(ErrorKind::Execution, "the server gives no named lock")),
+            }
+        })?;
+        Ok(coordinator)
+    }
+
+    /// A connection that can begin the snapshot.
+    fn worker(
+        &self,
+        name: &str,
+        coordinator: u32,
+        keep_waiting: &mut dyn FnMut() -> bool,
+    ) -> Result<Result<Connection, Reason>> {
+        let mut worker = self.endpoint.connect(keep_waiting)?;
+        let reason = worker.run_setup(keep_waiting, |worker, check| {
+            if !holds(worker, name, coordinator, check)? {
+                return Ok(Some(Reason::OtherServer));
+            }
+            if Settings::of(&mut worker.session, check)? != *self.settings {
+                return Ok(Some(Reason::OtherSettings));
+            }
+            let isolation = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ";
+            worker.session.ask(isolation, check)?;
+            let wait = format!("SET SESSION lock_wait_timeout = {LOCK_WAIT}");
+            worker.session.ask(&wait, check)?;
+            Ok(None)
+        })?;
+        Ok(reason.map_or(Ok(worker), Err))
+    }
+
+    /// Locks commits, and returns why that may not be.
+    fn lock_commits(
+        &self,
+        coordinator: &mut Connection,
+        keep_waiting: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<Reason>> {
+        coordinator.run_setup(keep_waiting, |coordinator, check| {
+            for statement in self.lock.lock() {
+                match coordinator.session.ask(statement, check) {
+                    Ok(_) => {}
+                    Err(error) if error.code() == Some(ACCESS_DENIED) => {
+                        return Ok(Some(Reason::NoPrivilege(self.settings.user())));
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            Ok(None)
+        })
+    }
+
+    /// Begins a snapshot, and opens the table, which nobody can change then before the transaction
+    /// ends.
+    fn begin(&self, worker: &mut Connection, check: SocketCheck<'_>) -> Result<()> {
+        let begin = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY";
+        worker.session.ask(begin, check)?;
+        worker.session.ask(&format!("SELECT 1 FROM {} LIMIT 0", self.scan.table), check)?;
+        Ok(())
+    }
+}
+
+/// Whether connection `id` holds the lock of this name on the server of `connection`.
+fn holds(connection: &mut Connection, name: &str, id: u32, check: SocketCheck<'_>) -> Result<bool> {
+    let rows = connection.session.ask(&format!("SELECT IS_USED_LOCK('{name}')"), check)?;
+    let holder = rows.into_iter().flatten().flatten().next();
+    Ok(holder.and_then(|holder| holder.parse().ok()) == Some(id))
+}
+
+/// The reason, unless the statement was cancelled meanwhile.
+fn cancelled_or<T>(
+    keep_waiting: &mut dyn FnMut() -> bool,
+    reason: Reason,
+) -> Result<Result<T, Reason>> {
+    match keep_waiting() {
+        true => Ok(Err(reason)),
+        false => Err(super::super::cancelled()),
+    }
+}
+
+/// Runs `work` for each item in a thread of its own, while `keep_waiting` returns true.
+fn each<T: Send, R: Send>(
+    items: Vec<T>,
+    keep_waiting: &mut dyn FnMut() -> bool,
+    work: impl Fn(T, &mut dyn FnMut() -> bool) -> R + Sync,
+) -> Vec<R> {
+    let (stopped, work) = (AtomicBool::new(false), &work);
+    thread::scope(|scope| {
+        let threads = items.into_iter().map(|item| {
+            let stopped = &stopped;
+            scope.spawn(move || work(item, &mut || !stopped.load(Ordering::SeqCst)))
+        });
+        let threads = threads.collect::<Vec<_>>();
+        while threads.iter().any(|thread| !thread.is_finished()) {
+            stopped.fetch_or(!keep_waiting(), Ordering::SeqCst);
+            thread::sleep(TICK);
+        }
+        let joined = threads.into_iter().map(thread::ScopedJoinHandle::join);
+        joined.map(|done| done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+    })
+}

@@ -1,0 +1,171 @@
+//! Whether a table can be read over several connections, and is worth it.
+
+use std::time::Duration;
+
+use dray_mysql::{CancelCheck as SocketCheck, Connection as Socket, Session, TableScan};
+
+use super::divide::divide;
+use super::explain::explain;
+use super::keys::KeySpace;
+use super::reason::Reason;
+use super::settings::timeout;
+use crate::error::Result;
+
+/// The fewest bytes to read that are worth a connection.
+const CONNECTION_BYTES_MIN: u64 = 32 << 20;
+/// Ranges for each connection, so that all connections end at about the same time.
+const RANGES_PER_WORKER: usize = 8;
+
+/// A table that can be read over several connections.
+#[derive(Debug)]
+pub(super) struct Table {
+    /// A statement for each range of the primary key, in its order.
+    pub(super) ranges: Vec<String>,
+    /// Connections to read it with.
+    pub(super) workers: usize,
+    /// The session's limit of a statement's time.
+    pub(super) timeout: Option<Duration>,
+}
+
+impl Table {
+    /// Inspects the table of a scan and divides it. `connections` is their number, if the user has
+    /// asked for one.
+    ///
+    /// # Errors
+    /// When the connection breaks or the statement is cancelled.
+    pub(super) fn inspect(
+        session: &mut Session<Socket>,
+        scan: &TableScan,
+        sql: &str,
+        connections: Option<usize>,
+        check: SocketCheck<'_>,
+    ) -> Result<Result<Self, Reason>> {
+        let rows = session.ask(&question(scan), check)?;
+        let Some(row) = rows.into_iter().next() else { return Ok(Err(Reason::UnknownTable)) };
+        let facts = Facts::from_row(row);
+        let workers = connections.unwrap_or_else(|| facts.workers());
+        if workers < 2 {
+            return Ok(Err(Reason::Small));
+        }
+        let (column, data_type) = match facts.key() {
+            Ok(key) => key,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let Some(ends) = KeySpace::question(data_type, &column) else {
+            return Ok(Err(Reason::KeyType(data_type.to_owned())));
+        };
+        // A temporary table hides another of its name, and only from other sessions.
+        let created = session.ask(&format!("SHOW CREATE TABLE {}", scan.table), check)?;
+        let created = created.into_iter().flatten().flatten().nth(1).unwrap_or_default();
+        if !created.starts_with("CREATE TABLE") {
+            return Ok(Err(Reason::Temporary));
+        }
+        let plan = explain(session, sql, check)?;
+        let is_scan = plan.iter().all(|line| match line.access.as_str() {
+            "ALL" | "index" => true,
+            "range" => line.key.as_deref() == Some("PRIMARY"),
+            _ => false,
+        });
+        if plan.len() != 1 || !is_scan {
+            return Ok(Err(Reason::IndexIsQuicker));
+        }
+        let ends = session.ask(&format!("SELECT {ends} FROM {}", scan.table), check)?;
+        let mut ends = ends.into_iter().flatten().flatten();
+        let (Some(least), Some(greatest)) = (ends.next(), ends.next()) else {
+            return Ok(Err(Reason::Small));
+        };
+        let Some((space, from, to)) = KeySpace::new(data_type, &least, &greatest) else {
+            return Ok(Err(Reason::KeyType(data_type.to_owned())));
+        };
+        let count = workers * RANGES_PER_WORKER;
+        let bounds = divide(session, scan, &column, (&space, from, to), count, check)?;
+        if bounds.is_empty() {
+            return Ok(Err(Reason::FewKeys));
+        }
+        let bounds = bounds.into_iter().map(|bound| space.literal(bound)).collect::<Vec<_>>();
+        Ok(Ok(Self {
+            ranges: ranges(scan, &column, &bounds),
+            workers,
+            timeout: timeout(session, check)?,
+        }))
+    }
+}
+
+/// A statement for each range. The first and the last are open.
+fn ranges(scan: &TableScan, column: &str, bounds: &[String]) -> Vec<String> {
+    (0..=bounds.len())
+        .map(|i| {
+            let from = i.checked_sub(1).and_then(|i| bounds.get(i)).map(String::as_str);
+            scan.key_range(column, from, bounds.get(i).map(String::as_str))
+        })
+        .collect()
+}
+
+/// The answer to [`question`].
+struct Facts {
+    /// `BASE TABLE`, `VIEW` …
+    kind: String,
+    engine: String,
+    bytes: u64,
+    /// The primary key's first column.
+    column: Option<String>,
+    data_type: String,
+}
+
+impl Facts {
+    fn from_row(row: Vec<Option<String>>) -> Self {
+        let mut values = row.into_iter();
+        let mut next = || values.next().flatten();
+        Self {
+            kind: next().unwrap_or_default(),
+            engine: next().unwrap_or_default(),
+            bytes: next().and_then(|bytes| bytes.parse().ok()).unwrap_or_default(),
+            column: next(),
+            data_type: next().unwrap_or_default(),
+        }
+    }
+
+    fn workers(&self) -> usize {
+        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let by_size = usize::try_from(self.bytes / CONNECTION_BYTES_MIN).unwrap_or(usize::MAX);
+        processors.min(by_size)
+    }
+
+    /// The primary key's first column, quoted, and its type.
+    fn key(&self) -> Result<(String, &str), Reason> {
+        if self.kind != "BASE TABLE" {
+            return Err(Reason::NotATable);
+        }
+        if !self.engine.eq_ignore_ascii_case("innodb") {
+            return Err(Reason::Engine(self.engine.clone()));
+        }
+        let column = self.column.as_ref().ok_or(Reason::NoPrimaryKey)?;
+        Ok((format!("`{}`", column.replace('`', "``")), &self.data_type))
+    }
+}
+
+/// Asks for [`Facts`].
+fn question(scan: &TableScan) -> String {
+    let (database, table) = &scan.names;
+    let database = database.as_ref().map_or_else(|| "DATABASE()".to_owned(), |name| literal(name));
+    let table = literal(table);
+    let is_table =
+        |of: &str| format!("{of}.TABLE_SCHEMA = {database} AND {of}.TABLE_NAME = {table}");
+    format!(
+        "SELECT t.TABLE_TYPE, t.ENGINE, t.DATA_LENGTH, s.COLUMN_NAME, c.DATA_TYPE \
+         FROM information_schema.TABLES t \
+         LEFT JOIN information_schema.STATISTICS s \
+             ON {} AND s.INDEX_NAME = 'PRIMARY' AND s.SEQ_IN_INDEX = 1 \
+         LEFT JOIN information_schema.COLUMNS c ON {} AND c.COLUMN_NAME = s.COLUMN_NAME \
+         WHERE {}",
+        is_table("s"),
+        is_table("c"),
+        is_table("t"),
+    )
+}
+
+/// A string, however the session reads backslashes.
+fn literal(text: &str) -> String {
+    let hex = text.bytes().map(|byte| format!("{byte:02X}")).collect::<String>();
+    format!("_utf8mb4 x'{hex}'")
+}

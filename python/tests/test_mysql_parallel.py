@@ -1,0 +1,350 @@
+"""Reading a table of MariaDB over several connections: one snapshot, every row once, and only
+statements that may be divided.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+from mysql_server import PASSWORD, MariaServer
+from server import binary
+
+import dray
+
+ROWS = 60_000
+#: Keys of each kind, with tables whose keys lie in heaps or far apart.
+KEYS = {
+    "integers": ("int", "CAST(seq AS signed) * 3 - 5000"),
+    "unsigned": ("bigint unsigned", "IF(seq > 50000, 18446744073709551615 - seq, seq)"),
+    "decimals": ("decimal(30, 4)", "(CAST(seq AS signed) - 1000) / 7"),
+    "dates": ("date", "'1980-01-01' + INTERVAL seq DAY"),
+    "datetimes": ("datetime(3)", "'1969-12-01' + INTERVAL seq * 61 SECOND"),
+    "timestamps": ("timestamp", "'1970-02-01' + INTERVAL seq * 61 SECOND"),
+    "hashes": ("char(32)", "MD5(seq)"),
+    "names": ("varchar(40)", "CONCAT('ürsula-', seq)"),
+    "latin": ("varchar(40) CHARACTER SET latin1", "CONCAT(IF(seq % 2, 'é', 'A'), seq)"),
+    "bytes": ("binary(16)", "UNHEX(MD5(seq))"),
+    "heaps": ("bigint", "IF(seq % 3 = 0, seq, 4000000000000000000 + seq)"),
+    "composite": ("int", "seq DIV 100"),
+}
+
+
+@pytest.fixture(scope="module")
+def shop(mariadb: MariaServer) -> MariaServer:
+    for name, (data_type, value) in KEYS.items():
+        more = ", seq" if name == "composite" else ""
+        mariadb.run(
+            f"CREATE TABLE par_{name} (k {data_type} NOT NULL, seq int, text varchar(40), "
+            f"PRIMARY KEY (k{more}))",
+            f"INSERT INTO par_{name} SELECT {value}, seq, CONCAT('row ', seq) FROM seq_1_to_{ROWS}",
+        )
+    mariadb.run(
+        "CREATE VIEW par_view AS SELECT * FROM par_integers",
+        "CREATE TABLE par_isam (k int PRIMARY KEY) ENGINE=MyISAM",
+        "CREATE TABLE par_heap (k int)",
+        "CREATE TABLE par_uuid (k uuid PRIMARY KEY)",
+        "INSERT INTO par_uuid VALUES (UUID())",
+        "CREATE TABLE par_empty (k int PRIMARY KEY)",
+        "CREATE FUNCTION tame(n int) RETURNS int DETERMINISTIC RETURN n + 1",
+        "ALTER TABLE par_integers ADD INDEX of_text (text)",
+        "CREATE USER alone IDENTIFIED BY 'x'",
+        "GRANT SELECT ON shop.* TO alone",
+    )
+    return mariadb
+
+
+@pytest.fixture
+def connection(shop: MariaServer) -> Iterator[dray.Connection]:
+    with dray.connect(shop.uri()) as connection:
+        yield connection
+
+
+def read(
+    connection: dray.Connection, sql: str, partitions: int = 3, ordered: bool = False
+) -> tuple[pa.Table, str]:
+    result = connection.query(sql, partitions=partitions, ordered=ordered)
+    table = result.arrow()
+    return table, result.stats.path_reason
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_every_row_once(connection: dray.Connection, name: str) -> None:
+    sql = f"SELECT * FROM par_{name}"
+    table, reason = read(connection, sql)
+    assert reason == "3 connections, one snapshot"
+    whole, _ = read(connection, sql, partitions=1)
+    assert table.schema == whole.schema and table.num_rows == ROWS
+    assert table.sort_by("seq").equals(whole.sort_by("seq"))
+    ordered, reason = read(connection, sql, ordered=True)
+    assert reason == "3 connections, one snapshot"
+    assert ordered.equals(whole)
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        ("SELECT seq FROM shop.par_integers AS i WHERE i.seq > 100 OR i.seq < 5", ROWS - 96),
+        (
+            "SELECT UPPER(text) AS `UPPER`, -k x FROM `par_integers` WHERE text LIKE '%' -- all",
+            ROWS,
+        ),
+        ("SELECT k, IF(seq > 5, 'a', NULL) c FROM par_integers WHERE k BETWEEN -1e9 AND 1e9", ROWS),
+        ("SELECT k FROM par_integers WHERE k > 0", ROWS - 1666),
+        ("select count.k from par_composite count where (seq, k) in ((1, 0), (250, 2))", 2),
+        ("SELECT * FROM par_integers WHERE text = 'it\\'s; FROM'", 0),
+    ],
+)
+def test_statements_that_are_divided(connection: dray.Connection, sql: str, rows: int) -> None:
+    table, reason = read(connection, sql)
+    whole, _ = read(connection, sql, partitions=1)
+    assert table.num_rows == rows == whole.num_rows
+    order = [(name, "ascending") for name in table.column_names]
+    assert table.sort_by(order).equals(whole.sort_by(order))
+    if "it\\'s" in sql:
+        assert "an index is quicker" in reason
+    else:
+        assert reason == "3 connections, one snapshot"
+
+
+@pytest.mark.parametrize(
+    ("sql", "why"),
+    [
+        ("SELECT k FROM par_integers ORDER BY k", "ORDER"),
+        ("SELECT k FROM par_integers LIMIT 10", "LIMIT"),
+        ("SELECT count(*) FROM par_integers", "calls count"),
+        ("SELECT tame(k) FROM par_integers", "calls tame"),
+        ("SELECT k, rand() FROM par_integers", "calls rand"),
+        ("SELECT k FROM par_integers WHERE text = 'row 5'", "index is quicker"),
+        ("SELECT a.k FROM par_integers a, par_dates b LIMIT 1", "LIMIT"),
+        ("SELECT k FROM par_view", "not a table"),
+        ("SELECT k FROM par_isam", "MyISAM"),
+        ("SELECT k FROM par_heap", "no primary key"),
+        ("SELECT k FROM par_uuid", "uuid"),
+        ("SELECT k FROM par_empty", "small"),
+        ("SELECT TABLE_NAME FROM information_schema.TABLES", "not a table"),
+        ("SELECT @@version, k FROM par_integers", "variables"),
+        ("VALUES (1), (2)", "not a plain SELECT"),
+    ],
+)
+def test_what_is_not_divided(connection: dray.Connection, sql: str, why: str) -> None:
+    table, reason = read(connection, sql)
+    assert reason.startswith("one connection: ") and why in reason, reason
+    assert table.num_rows == read(connection, sql, partitions=1)[0].num_rows
+
+
+def test_statements_that_are_wrong(connection: dray.Connection) -> None:
+    for sql, sqlstate in [
+        ("SELECT nothing FROM par_integers", "42S22"),
+        ("SELECT k FROM par_missing", "42S02"),
+    ]:
+        with pytest.raises(dray.QueryError) as raised:
+            read(connection, sql)
+        assert raised.value.sqlstate == sqlstate
+    # Of one row, in one of the ranges.
+    with pytest.raises(dray.ExecutionError, match="DOUBLE value is out of range"):
+        read(connection, "SELECT POW(10, IF(seq = 50000, 400, 1)) FROM par_integers")
+    assert list(connection.query("SELECT 1 + 1")) == [(2,)]
+
+
+def test_sessions_that_differ(shop: MariaServer, connection: dray.Connection) -> None:
+    """What only this session sees, or reads in another way, it reads alone."""
+    sql = "SELECT k, seq FROM par_integers"
+    connection.query("BEGIN")
+    assert "a transaction" in read(connection, sql)[1]
+    connection.query("ROLLBACK")
+    assert "3 connections" in read(connection, sql)[1]
+    for setting, why in [
+        ("sql_mode = CONCAT(@@sql_mode, ',PIPES_AS_CONCAT')", "other settings"),
+        ("lc_time_names = 'de_DE'", "other settings"),
+        ("sql_select_limit = 100000", "sql_select_limit"),
+        ("autocommit = 0", "autocommit"),
+    ]:
+        with dray.connect(shop.uri()) as changed:
+            changed.query(f"SET {setting}")
+            assert why in read(changed, sql)[1]
+    connection.query("CREATE TEMPORARY TABLE par_integers (k int PRIMARY KEY, seq int)")
+    connection.query("INSERT INTO par_integers VALUES (1, 1), (2, 2)")
+    table, reason = read(connection, sql)
+    assert table.num_rows == 2 and "temporary" in reason
+
+
+def test_one_snapshot(shop: MariaServer) -> None:
+    """Sums stay as they are while others move amounts between rows far apart, and add rows."""
+    shop.run(
+        "CREATE TABLE par_accounts (id int PRIMARY KEY, amount bigint NOT NULL, pad char(200))",
+        f"INSERT INTO par_accounts SELECT seq * 10, 100, 'x' FROM seq_1_to_{ROWS}",
+    )
+    stop = threading.Event()
+    moved = []
+
+    def move(worker: int) -> None:
+        with contextlib.closing(shop.connect()) as writer:
+            cursor = writer.cursor()
+            moves = 0
+            while not stop.is_set():
+                one, other = (moves * 7 % ROWS + 1) * 10, (ROWS - moves * 11 % ROWS) * 10
+                first, second = sorted([one, other])
+                cursor.execute("BEGIN")
+                for i, amount in ((first, -7), (second, 7)):
+                    cursor.execute(
+                        f"UPDATE par_accounts SET amount = amount + {amount} WHERE id = {i}"
+                    )
+                # Two rows that cancel out, at ends that other workers read.
+                key = (moves * 2 + worker) * 10 + 1
+                cursor.execute(
+                    f"INSERT INTO par_accounts VALUES ({key}, 50, 'a'), "
+                    f"({ROWS * 10 - key + 2}, -50, 'b') "
+                    "ON DUPLICATE KEY UPDATE amount = amount"
+                )
+                cursor.execute("COMMIT")
+                moves += 1
+            moved.append(moves)
+
+    writers = [threading.Thread(target=move, args=(worker,)) for worker in range(2)]
+    for writer in writers:
+        writer.start()
+    try:
+        counts = set()
+        for _ in range(15):
+            with dray.connect(shop.uri()) as connection:
+                table, reason = read(
+                    connection, "SELECT id, amount FROM par_accounts", partitions=4
+                )
+            assert reason == "4 connections, one snapshot"
+            ids, amounts = table["id"].to_pylist(), table["amount"].to_pylist()
+            assert len(set(ids)) == len(ids), "no row twice"
+            assert {i * 10 for i in range(1, ROWS + 1)} <= set(ids), "no row lost"
+            assert sum(amounts) == ROWS * 100, "one snapshot"
+            counts.add(len(ids))
+            time.sleep(0.05)
+    finally:
+        stop.set()
+        for writer in writers:
+            writer.join()
+    assert min(moved) > 10 and len(counts) > 1, "others wrote meanwhile"
+
+
+def test_a_table_that_others_want_to_change(shop: MariaServer) -> None:
+    """A change of the table waits until it is read."""
+    shop.run(
+        "CREATE TABLE par_changing (k int PRIMARY KEY, pad char(250))",
+        f"INSERT INTO par_changing SELECT seq, 'x' FROM seq_1_to_{ROWS * 4}",
+    )
+    with dray.connect(shop.uri()) as connection:
+        result = connection.query("SELECT * FROM par_changing", partitions=2, batch_rows=1000)
+        batches = result.batches()
+        rows = next(batches).num_rows
+        change = threading.Thread(target=shop.run, args=("TRUNCATE par_changing",))
+        change.start()
+        time.sleep(0.3)
+        assert change.is_alive(), "the workers hold the table"
+        assert "2 connections" in result.stats.path_reason
+        rows += sum(batch.num_rows for batch in batches)
+        change.join()
+        assert rows == ROWS * 4
+        assert connection.query("SELECT * FROM par_changing").arrow().num_rows == 0
+
+
+def test_without_the_privilege(shop: MariaServer) -> None:
+    uri = f"mysql://alone:x@127.0.0.1:{shop.port}/shop"
+    with dray.connect(uri) as connection:
+        table, reason = read(connection, "SELECT * FROM par_integers")
+        assert table.num_rows == ROWS
+        assert "GRANT RELOAD ON *.* TO 'alone'@'%'" in reason
+    explained = subprocess.run(
+        [binary(), "explain", uri, "SELECT * FROM par_integers", "--partitions", "2"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "GRANT RELOAD ON *.* TO 'alone'@'%'" in explained.stdout
+
+
+def test_a_lock_that_is_not_had(shop: MariaServer, connection: dray.Connection) -> None:
+    """A backup that runs is not waited for, and nothing is left locked."""
+    with contextlib.closing(shop.connect()) as backup:
+        backup.cursor().execute("BACKUP STAGE START")
+        table, reason = read(connection, "SELECT * FROM par_integers")
+        assert table.num_rows == ROWS and "Lock wait timeout" in reason
+        backup.cursor().execute("BACKUP STAGE END")
+    assert "3 connections" in read(connection, "SELECT * FROM par_integers")[1]
+    shop.run("UPDATE par_integers SET text = text WHERE seq = 1")
+
+
+def test_workers_that_are_killed(shop: MariaServer, connection: dray.Connection) -> None:
+    """The snapshot of a worker can't be had again: an error, and never a shorter result."""
+    shop.run(
+        "CREATE TABLE IF NOT EXISTS par_long (k int PRIMARY KEY, pad char(250))",
+        f"INSERT IGNORE INTO par_long SELECT seq, 'x' FROM seq_1_to_{ROWS * 4}",
+    )
+    batches = connection.query("SELECT * FROM par_long", partitions=2, batch_rows=500).batches()
+    next(batches)
+    workers = shop.rows(
+        "SELECT id FROM information_schema.processlist WHERE info LIKE '%FORCE INDEX%par%' "
+        "OR info LIKE '%par_long FORCE%'"
+    )
+    ids = [row[0] for row in workers]
+    assert ids
+    for worker in ids:
+        with contextlib.suppress(Exception):
+            shop.run(f"KILL {worker}")
+    with pytest.raises(dray.Error, match="snapshot|killed|closed|connection"):
+        for _ in batches:
+            pass
+    assert list(connection.query("SELECT 1 + 1")) == [(2,)]
+
+
+def test_cancelling(shop: MariaServer, connection: dray.Connection) -> None:
+    result = connection.query("SELECT * FROM par_integers", partitions=3, batch_rows=100)
+    batches = result.batches()
+    next(batches)
+    result.close()
+    assert list(connection.query("SELECT 1 + 1")) == [(2,)]
+    left = "SELECT count(*) FROM information_schema.processlist WHERE info LIKE '%FORCE INDEX%' "
+    deadline = time.monotonic() + 10
+    while shop.rows(left + "AND id <> CONNECTION_ID()")[0][0] != "0":
+        assert time.monotonic() < deadline, "workers go on"
+        time.sleep(0.05)
+
+
+def test_the_limit_of_a_statement(shop: MariaServer) -> None:
+    """The session's limit is one of the whole statement."""
+    with dray.connect(shop.uri()) as connection:
+        connection.query("SET SESSION max_statement_time = 0.3")
+        result = connection.query("SELECT * FROM par_integers", partitions=2, batch_rows=100)
+        batches = result.batches()
+        next(batches)
+        time.sleep(0.6)
+        with pytest.raises(dray.Error, match="interrupted|max_statement_time"):
+            for _ in batches:
+                pass
+
+
+def test_small_tables_are_read_alone(connection: dray.Connection) -> None:
+    result = connection.query("SELECT * FROM par_empty")
+    assert result.arrow().num_rows == 0
+    assert "small" in result.stats.path_reason
+    result = connection.query("SELECT * FROM par_empty")
+    assert result.arrow().num_rows == 0
+    assert "last inspected" in result.stats.path_reason
+
+
+def test_passwords_stay_out_of_reasons(shop: MariaServer, connection: dray.Connection) -> None:
+    """Other connections that are refused say why, without the password."""
+    shop.run("SET GLOBAL max_connections = 10")
+    try:
+        with contextlib.ExitStack() as others:
+            for _ in range(9):
+                with contextlib.suppress(Exception):
+                    others.enter_context(contextlib.closing(shop.connect()))
+            table, reason = read(connection, "SELECT * FROM par_integers", partitions=4)
+            assert table.num_rows == ROWS
+            assert "Too many connections" in reason and PASSWORD not in reason
+    finally:
+        shop.run("SET GLOBAL max_connections = 151")
