@@ -137,7 +137,7 @@ impl MysqlSource {
             Err(reason) => return Ok(Err(reason)),
         };
         let prepared = self.run(cancel, |connection, check| {
-            let prepared = prepare(connection, &scan, sql, asked, check);
+            let prepared = prepare(connection, &scan, sql, asked, options, check);
             match prepared {
                 // If the user's statement is wrong, running it will say so.
                 Err(error) if is_refusal(&error) && connection.session.is_usable() => {
@@ -421,10 +421,11 @@ fn prepare(
     scan: &TableScan,
     sql: &str,
     asked: Option<usize>,
+    options: &QueryOptions,
     check: SocketCheck<'_>,
 ) -> Result<Result<(Table, Settings), Reason>> {
     let session = &mut connection.session;
-    let table = match Table::inspect(session, scan, sql, asked, check)? {
+    let table = match Table::inspect(session, scan, sql, asked, options.postgres.ordered, check)? {
         Ok(table) => table,
         Err(reason) => return Ok(Err(reason)),
     };

@@ -20,6 +20,7 @@ pub(super) enum Reason {
     NoPrimaryKey,
     /// The primary key begins with a column of this type.
     KeyType(String),
+    OrderOfPartitions,
     Small,
     FewKeys,
     IndexIsQuicker,
@@ -48,7 +49,7 @@ impl fmt::Display for Reason {
             Self::SmallTableBefore => "its table was not worth more when it was last inspected",
             Self::ConnectionsFailedBefore => "more connections could not be had before",
             Self::UnknownTable => "its table is not known to information_schema",
-            Self::NotATable => "it reads a view or something else that is not a table",
+            Self::NotATable => "it reads a view or something else that is not a plain table",
             Self::Temporary => "it reads a temporary table",
             Self::Engine(engine) => {
                 return write!(f, "tables of {engine} have no snapshots, those of InnoDB have");
@@ -57,6 +58,7 @@ impl fmt::Display for Reason {
             Self::KeyType(name) => {
                 return write!(f, "the primary key begins with a {name}, which is not divided");
             }
+            Self::OrderOfPartitions => "the order of a partitioned table is that of its partitions",
             Self::Small => "the table or this machine is small",
             Self::FewKeys => "the primary key begins with few values",
             Self::IndexIsQuicker => "an index is quicker than a scan of the table",

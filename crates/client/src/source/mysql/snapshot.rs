@@ -2,9 +2,9 @@
 //! begin theirs while nobody can commit.
 //!
 //! ```text
-//!   coordinator   a named lock · … ── lock commits ───────────────────── unlock · bye
-//!   worker        the same lock? the same settings?   begin · open table        · ranges …
-//!   worker        the same lock? the same settings?   begin · open table        · ranges …
+//!   coordinator   a named lock · … ── lock commits ─────── unlock · … ────── bye
+//!   worker        the same settings?  begin · open table   the same lock? · ranges …
+//!   worker        the same settings?  begin · open table   the same lock? · ranges …
 //! ```
 //!
 //! MariaDB locks commits alone, with `BACKUP STAGE`, and for less than a millisecond. Other servers
@@ -51,10 +51,18 @@ impl CommitLock {
         }
     }
 
-    fn lock(self) -> &'static [&'static str] {
+    /// What precedes the lock, and holds nobody back.
+    fn prepare(self) -> Option<&'static str> {
         match self {
-            Self::BackupStage => &["BACKUP STAGE START", "BACKUP STAGE BLOCK_COMMIT"],
-            Self::FlushTables => &["FLUSH TABLES WITH READ LOCK"],
+            Self::BackupStage => Some("BACKUP STAGE START"),
+            Self::FlushTables => None,
+        }
+    }
+
+    fn lock(self) -> &'static str {
+        match self {
+            Self::BackupStage => "BACKUP STAGE BLOCK_COMMIT",
+            Self::FlushTables => "FLUSH TABLES WITH READ LOCK",
         }
     }
 
@@ -82,67 +90,84 @@ impl SnapshotJob<'_> {
     /// definition.
     ///
     /// # Errors
-    /// When the user's connection breaks or the statement is cancelled.
+    /// When the statement is cancelled.
     pub(super) fn take(
         &self,
         user: &mut Connection,
         cancel: CancelCheck<'_>,
     ) -> Result<Result<Vec<Connection>, Reason>> {
-        let no_other = |error: &Error| Reason::NoOtherConnection(error.to_string());
         let name = format!("dray-{:032x}", u128::from_le_bytes(RandomId::random()?.0));
         let mut keep_waiting = || cancel() == Verdict::Continue;
-        let mut coordinator = match self.coordinator(&name, &mut keep_waiting) {
-            Ok(coordinator) => coordinator,
-            Err(error) => return cancelled_or(&mut keep_waiting, no_other(&error)),
+        let taken = self.take_named(&name, user, &mut keep_waiting);
+        let reason = match taken {
+            Ok(Ok(workers)) => return Ok(Ok(workers)),
+            Ok(Err(reason)) => reason,
+            Err(error) => Reason::NoOtherConnection(error.to_string()),
         };
+        match keep_waiting() {
+            true => Ok(Err(reason)),
+            false => Err(super::super::cancelled()),
+        }
+    }
+
+    fn take_named(
+        &self,
+        name: &str,
+        user: &mut Connection,
+        keep_waiting: &mut dyn FnMut() -> bool,
+    ) -> Result<Result<Vec<Connection>, Reason>> {
+        let mut coordinator = self.endpoint.connect(keep_waiting)?;
+        if let Some(reason) = self.coordinate(name, &mut coordinator, keep_waiting)? {
+            return Ok(Err(reason));
+        }
         let id = coordinator.session.server().connection_id;
-        let own = user.run_setup(&mut keep_waiting, |user, check| holds(user, &name, id, check));
-        if !own? {
+        if !user.run_setup(keep_waiting, |user, check| holds(user, name, id, check))? {
             return Ok(Err(Reason::OtherServer));
         }
-        let joined = each((0..self.workers).collect(), &mut keep_waiting, |_, keep_waiting| {
-            self.worker(&name, id, keep_waiting)
+        let joined = each(vec![(); self.workers], keep_waiting, |(), keep_waiting| {
+            self.worker(keep_waiting)
         });
         let mut workers = Vec::with_capacity(joined.len());
         let mut refused = None;
         for worker in joined {
             match worker {
                 Ok(Ok(worker)) => workers.push(worker),
-                Ok(Err(reason)) => refused = Some(reason),
-                Err(error) => refused = Some(no_other(&error)),
+                Ok(Err(reason)) => refused = Some(Ok(reason)),
+                Err(error) => refused = Some(Err(error)),
             }
         }
-        if let Some(reason) = refused.filter(|_| workers.len() < 2) {
-            return cancelled_or(&mut keep_waiting, reason);
+        if let Some(refused) = refused.filter(|_| workers.len() < 2) {
+            return refused.map(Err);
         }
-        let locked = self.lock_commits(&mut coordinator, &mut keep_waiting);
-        if let Some(reason) = locked.unwrap_or_else(|error| Some(no_other(&error))) {
-            return cancelled_or(&mut keep_waiting, reason);
+        if let Some(reason) = self.run(&mut coordinator, self.lock.lock(), keep_waiting)? {
+            return Ok(Err(reason));
         }
         let deadline = Instant::now() + LOCKED_MAX;
-        let begun = each(workers, &mut keep_waiting, |mut worker, keep_waiting| {
+        let begun = each(workers, keep_waiting, |mut worker, keep_waiting| {
             let mut keep_waiting = || keep_waiting() && Instant::now() < deadline;
             worker.run_setup(&mut keep_waiting, |worker, check| self.begin(worker, check))?;
             Ok(worker)
         });
-        let unlocked = coordinator.run_setup(&mut keep_waiting, |coordinator, check| {
-            Ok(coordinator.session.ask(self.lock.unlock(), check)?)
+        self.run(&mut coordinator, self.lock.unlock(), keep_waiting)?;
+        let begun = begun.into_iter().collect::<Result<Vec<_>>>()?;
+        // A proxy may send a transaction to another server than what came before it.
+        let checked = each(begun, keep_waiting, |mut worker, keep_waiting| {
+            let holds =
+                worker.run_setup(keep_waiting, |worker, check| holds(worker, name, id, check))?;
+            Ok(holds.then_some(worker))
         });
-        let begun = unlocked.and_then(|_| begun.into_iter().collect::<Result<Vec<_>>>());
-        match begun {
-            Ok(workers) => Ok(Ok(workers)),
-            Err(error) => cancelled_or(&mut keep_waiting, no_other(&error)),
-        }
+        let checked = checked.into_iter().collect::<Result<Option<Vec<_>>>>()?;
+        Ok(checked.ok_or(Reason::OtherServer))
     }
 
-    /// A connection that holds a lock of this name, so that others can tell whether they are on the
-    /// same server.
-    fn coordinator(
+    /// Sets up the coordinator. It holds a lock of this name, so that others can tell whether they
+    /// are on the same server. Returns why it can't lock commits, if that is known already.
+    fn coordinate(
         &self,
         name: &str,
+        coordinator: &mut Connection,
         keep_waiting: &mut dyn FnMut() -> bool,
-    ) -> Result<Connection> {
-        let mut coordinator = self.endpoint.connect(keep_waiting)?;
+    ) -> Result<Option<Reason>> {
         coordinator.run_setup(keep_waiting, |coordinator, check| {
             let settings = format!(
                 "SET SESSION lock_wait_timeout = {LOCK_WAIT}, SESSION wait_timeout = {SILENCE_MAX}"
@@ -155,51 +180,42 @@ impl SnapshotJob<'_> {
                 _ => Err(Error::new(ErrorKind::Execution, "the server gives no named lock")),
             }
         })?;
-        Ok(coordinator)
+        match self.lock.prepare() {
+            Some(statement) => self.run(coordinator, statement, keep_waiting),
+            None => Ok(None),
+        }
+    }
+
+    /// Runs a statement of the lock. Returns the reason if the user may not.
+    fn run(
+        &self,
+        coordinator: &mut Connection,
+        statement: &str,
+        keep_waiting: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<Reason>> {
+        coordinator.run_setup(keep_waiting, |coordinator, check| {
+            match coordinator.session.ask(statement, check) {
+                Ok(_) => Ok(None),
+                Err(error) if error.code() == Some(ACCESS_DENIED) => {
+                    Ok(Some(Reason::NoPrivilege(self.settings.user())))
+                }
+                Err(error) => Err(error.into()),
+            }
+        })
     }
 
     /// A connection that can begin the snapshot.
-    fn worker(
-        &self,
-        name: &str,
-        coordinator: u32,
-        keep_waiting: &mut dyn FnMut() -> bool,
-    ) -> Result<Result<Connection, Reason>> {
+    fn worker(&self, keep_waiting: &mut dyn FnMut() -> bool) -> Result<Result<Connection, Reason>> {
         let mut worker = self.endpoint.connect(keep_waiting)?;
-        let reason = worker.run_setup(keep_waiting, |worker, check| {
-            if !holds(worker, name, coordinator, check)? {
-                return Ok(Some(Reason::OtherServer));
-            }
-            if Settings::of(&mut worker.session, check)? != *self.settings {
-                return Ok(Some(Reason::OtherSettings));
-            }
+        let same = worker.run_setup(keep_waiting, |worker, check| {
+            let settings = Settings::of(&mut worker.session, check)?;
             let isolation = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ";
             worker.session.ask(isolation, check)?;
             let wait = format!("SET SESSION lock_wait_timeout = {LOCK_WAIT}");
             worker.session.ask(&wait, check)?;
-            Ok(None)
+            Ok(settings == *self.settings)
         })?;
-        Ok(reason.map_or(Ok(worker), Err))
-    }
-
-    /// Locks commits, and returns why that may not be.
-    fn lock_commits(
-        &self,
-        coordinator: &mut Connection,
-        keep_waiting: &mut dyn FnMut() -> bool,
-    ) -> Result<Option<Reason>> {
-        coordinator.run_setup(keep_waiting, |coordinator, check| {
-            for statement in self.lock.lock() {
-                match coordinator.session.ask(statement, check) {
-                    Ok(_) => {}
-                    Err(error) if error.code() == Some(ACCESS_DENIED) => {
-                        return Ok(Some(Reason::NoPrivilege(self.settings.user())));
-                    }
-                    Err(error) => return Err(error.into()),
-                }
-            }
-            Ok(None)
-        })
+        Ok(if same { Ok(worker) } else { Err(Reason::OtherSettings) })
     }
 
     /// Begins a snapshot, and opens the table, which nobody can change then before the transaction
@@ -217,17 +233,6 @@ fn holds(connection: &mut Connection, name: &str, id: u32, check: SocketCheck<'_
     let rows = connection.session.ask(&format!("SELECT IS_USED_LOCK('{name}')"), check)?;
     let holder = rows.into_iter().flatten().flatten().next();
     Ok(holder.and_then(|holder| holder.parse().ok()) == Some(id))
-}
-
-/// The reason, unless the statement was cancelled meanwhile.
-fn cancelled_or<T>(
-    keep_waiting: &mut dyn FnMut() -> bool,
-    reason: Reason,
-) -> Result<Result<T, Reason>> {
-    match keep_waiting() {
-        true => Ok(Err(reason)),
-        false => Err(super::super::cancelled()),
-    }
 }
 
 /// Runs `work` for each item in a thread of its own, while `keep_waiting` returns true.

@@ -29,7 +29,7 @@ pub(super) struct Table {
 
 impl Table {
     /// Inspects the table of a scan and divides it. `connections` is their number, if the user has
-    /// asked for one.
+    /// asked for one, and `ordered` says whether rows come in the order of the primary key.
     ///
     /// # Errors
     /// When the connection breaks or the statement is cancelled.
@@ -38,6 +38,7 @@ impl Table {
         scan: &TableScan,
         sql: &str,
         connections: Option<usize>,
+        ordered: bool,
         check: SocketCheck<'_>,
     ) -> Result<Result<Self, Reason>> {
         let rows = session.ask(&question(scan), check)?;
@@ -46,6 +47,9 @@ impl Table {
         let workers = connections.unwrap_or_else(|| facts.workers());
         if workers < 2 {
             return Ok(Err(Reason::Small));
+        }
+        if ordered && facts.is_partitioned {
+            return Ok(Err(Reason::OrderOfPartitions));
         }
         let (column, data_type) = match facts.key() {
             Ok(key) => key,
@@ -107,6 +111,7 @@ struct Facts {
     kind: String,
     engine: String,
     bytes: u64,
+    is_partitioned: bool,
     /// The primary key's first column.
     column: Option<String>,
     data_type: String,
@@ -120,6 +125,7 @@ impl Facts {
             kind: next().unwrap_or_default(),
             engine: next().unwrap_or_default(),
             bytes: next().and_then(|bytes| bytes.parse().ok()).unwrap_or_default(),
+            is_partitioned: next().is_some_and(|options| options.contains("partitioned")),
             column: next(),
             data_type: next().unwrap_or_default(),
         }
@@ -152,7 +158,7 @@ fn question(scan: &TableScan) -> String {
     let is_table =
         |of: &str| format!("{of}.TABLE_SCHEMA = {database} AND {of}.TABLE_NAME = {table}");
     format!(
-        "SELECT t.TABLE_TYPE, t.ENGINE, t.DATA_LENGTH, s.COLUMN_NAME, c.DATA_TYPE \
+        "SELECT t.TABLE_TYPE, t.ENGINE, t.DATA_LENGTH, t.CREATE_OPTIONS, s.COLUMN_NAME, c.DATA_TYPE \
          FROM information_schema.TABLES t \
          LEFT JOIN information_schema.STATISTICS s \
              ON {} AND s.INDEX_NAME = 'PRIMARY' AND s.SEQ_IN_INDEX = 1 \
