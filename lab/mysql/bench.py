@@ -88,7 +88,7 @@ class Server:
             time.sleep(0.1)
         self.sql(
             f"CREATE DATABASE {DATABASE}; CREATE USER {USER}@'%' IDENTIFIED BY '{PASSWORD}'; "
-            f"GRANT ALL ON {DATABASE}.* TO {USER}@'%'",
+            f"GRANT ALL ON {DATABASE}.* TO {USER}@'%'; GRANT RELOAD ON *.* TO {USER}@'%'",
             database="",
         )
 

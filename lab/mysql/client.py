@@ -10,6 +10,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 
 HOST, USER, PASSWORD, DATABASE = "127.0.0.1", "lab", "lab", "lab"
 ROWS_PER_FETCH = 10_000
@@ -22,22 +23,23 @@ def uri(port: int) -> str:
     return f"mysql://{USER}:{PASSWORD}@{HOST}:{port}/{DATABASE}"
 
 
-def dray_table() -> Way:
+def dray_table(partitions: int = 1) -> Way:
     import dray
 
     def read(port: int, sql: str) -> int:
         with dray.connect(uri(port) + "?ssl-mode=DISABLED") as connection:
-            return connection.query(sql).arrow().num_rows
+            return connection.query(sql, partitions=partitions).arrow().num_rows
 
     return read
 
 
-def dray_stream() -> Way:
+def dray_stream(partitions: int = 1) -> Way:
     import dray
 
     def read(port: int, sql: str) -> int:
         with dray.connect(uri(port) + "?ssl-mode=DISABLED") as connection:
-            return sum(batch.num_rows for batch in connection.query(sql).batches())
+            result = connection.query(sql, partitions=partitions)
+            return sum(batch.num_rows for batch in result.batches())
 
     return read
 
@@ -127,6 +129,8 @@ def rows_of(cursor, sql: str) -> int:
 WAYS = {
     "dray": dray_table,
     "dray-stream": dray_stream,
+    "dray-2": partial(dray_table, 2),
+    "dray-2-stream": partial(dray_stream, 2),
     "connectorx": connectorx,
     "arrow-odbc": arrow_odbc,
     "pymysql": pymysql_rows,
