@@ -139,6 +139,18 @@ def test_what_is_not_divided(connection: dray.Connection, sql: str, why: str) ->
     assert table.num_rows == read(connection, sql, partitions=1)[0].num_rows
 
 
+def test_labels(shop: MariaServer, connection: dray.Connection) -> None:
+    """Each worker has a dictionary of its own."""
+    shop.run(
+        "CREATE TABLE par_labels (k int PRIMARY KEY, colour enum('red', 'green', 'blue'))",
+        f"INSERT INTO par_labels SELECT seq, 1 + seq DIV 20001 FROM seq_1_to_{ROWS}",
+    )
+    table, reason = read(connection, "SELECT * FROM par_labels", ordered=True)
+    assert reason == "3 connections, one snapshot"
+    assert table.equals(read(connection, "SELECT * FROM par_labels", partitions=1)[0])
+    assert table["colour"].take([0, 30_000, ROWS - 1]).to_pylist() == ["red", "green", "blue"]
+
+
 def test_statements_that_are_wrong(connection: dray.Connection) -> None:
     for sql, sqlstate in [
         ("SELECT nothing FROM par_integers", "42S22"),

@@ -33,6 +33,8 @@ pub(super) enum Reason {
     NoPrivilege(String),
     /// The lock may hold back other sessions, and nobody has asked for it.
     LockNotAsked,
+    /// The lock would wait for a statement, and others for the lock.
+    LongStatement,
     /// The server refused one of the statements that come before.
     ServerRefused(String),
     /// Other connections can't be had, or can't see the same rows.
@@ -76,6 +78,10 @@ impl fmt::Display for Reason {
             Self::LockNotAsked => {
                 "FLUSH TABLES WITH READ LOCK may hold back other sessions, so several connections \
                  must be asked for (partitions)"
+            }
+            Self::LongStatement => {
+                "FLUSH TABLES WITH READ LOCK would wait for a statement that has run for more than \
+                 5 s, and other sessions would wait behind it"
             }
             Self::ServerRefused(error) => error,
             Self::NoOtherConnection(error) => {

@@ -31,6 +31,9 @@ const LOCK_WAIT: u32 = 1;
 const SILENCE_MAX: u32 = 5;
 /// How long to wait before looking whether the statement was cancelled.
 const TICK: Duration = Duration::from_millis(2);
+/// Asks for a statement that has run for long, of those that the user may see.
+const LONG_STATEMENT: &str = "SELECT ID FROM information_schema.PROCESSLIST \
+     WHERE COMMAND IN ('Query', 'Execute') AND TIME >= 5 AND ID <> CONNECTION_ID() LIMIT 1";
 /// ER_SPECIFIC_ACCESS_DENIED_ERROR.
 const ACCESS_DENIED: u16 = 1227;
 
@@ -48,14 +51,6 @@ impl CommitLock {
         match server.is_mariadb() && server.number() >= (10, 4, 1) {
             true => Self::BackupStage,
             false => Self::FlushTables,
-        }
-    }
-
-    /// What precedes the lock, and holds nobody back.
-    fn prepare(self) -> Option<&'static str> {
-        match self {
-            Self::BackupStage => Some("BACKUP STAGE START"),
-            Self::FlushTables => None,
         }
     }
 
@@ -180,9 +175,15 @@ impl SnapshotJob<'_> {
                 _ => Err(Error::new(ErrorKind::Execution, "the server gives no named lock")),
             }
         })?;
-        match self.lock.prepare() {
-            Some(statement) => self.run(coordinator, statement, keep_waiting),
-            None => Ok(None),
+        match self.lock {
+            // This holds nobody back.
+            CommitLock::BackupStage => self.run(coordinator, "BACKUP STAGE START", keep_waiting),
+            CommitLock::FlushTables => {
+                let long = coordinator.run_setup(keep_waiting, |coordinator, check| {
+                    Ok(coordinator.session.ask(LONG_STATEMENT, check)?)
+                })?;
+                Ok((!long.is_empty()).then_some(Reason::LongStatement))
+            }
         }
     }
 
