@@ -30,6 +30,15 @@ KEYS = {
     "hashes": ("char(32)", "MD5(seq)"),
     "names": ("varchar(40)", "CONCAT('ürsula-', seq)"),
     "latin": ("varchar(40) CHARACTER SET latin1", "CONCAT(IF(seq % 2, 'é', 'A'), seq)"),
+    "cases": ("varchar(40)", "CONCAT(ELT(1 + seq % 6, 'b', 'B', 'a', 'Z', '_', 'ä'), MD5(seq))"),
+    "bins": (
+        "varchar(40) COLLATE utf8mb4_bin",
+        "CONCAT(ELT(1 + seq % 6, 'b', 'B', 'a', 'Z', '_', 'ä'), MD5(seq))",
+    ),
+    "swedish": (
+        "varchar(40) CHARACTER SET latin1 COLLATE latin1_swedish_ci",
+        "CONCAT(ELT(1 + seq % 6, 'b', 'B', 'å', 'Z', '_', 'ä'), MD5(seq))",
+    ),
     "bytes": ("binary(16)", "UNHEX(MD5(seq))"),
     "heaps": ("bigint", "IF(seq % 3 = 0, seq, 4000000000000000000 + seq)"),
     "composite": ("int", "seq DIV 100"),
@@ -299,12 +308,10 @@ def test_workers_that_are_killed(shop: MariaServer, connection: dray.Connection)
     batches = connection.query("SELECT * FROM par_long", partitions=2, batch_rows=500).batches()
     next(batches)
     workers = shop.rows(
-        "SELECT id FROM information_schema.processlist "
-        "WHERE info LIKE '%par_long FORCE INDEX%' AND id <> CONNECTION_ID()"
+        "SELECT trx_mysql_thread_id FROM information_schema.innodb_trx WHERE trx_is_read_only = 1"
     )
-    ids = [row[0] for row in workers]
-    assert ids
-    for worker in ids:
+    assert workers, "their snapshots are open"
+    for (worker,) in workers:
         with contextlib.suppress(Exception):
             shop.run(f"KILL {worker}")
     with pytest.raises(dray.Error, match="snapshot|killed|closed|connection"):

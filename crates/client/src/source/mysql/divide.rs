@@ -19,8 +19,8 @@ struct Piece {
     rows: u64,
 }
 
-/// The positions between `from` and `to` that divide a table into about `count` parts of the same
-/// size. Halves ranges until none has more rows than a part, by the server's estimates, which come
+/// The literals, in the order of the server, that divide a table into about `count` parts of the
+/// same size, by values between the positions `from` and `to`. Halves ranges until none has more rows than a part, by the server's estimates, which come
 /// from looking into the index. So keys that lie in heaps are divided as well as others.
 ///
 /// # Errors
@@ -32,7 +32,7 @@ pub(super) fn divide(
     (space, from, to): (&KeySpace, i128, i128),
     count: usize,
     check: SocketCheck<'_>,
-) -> Result<Vec<i128>> {
+) -> Result<Vec<String>> {
     let mut ask = |pieces: &mut [Piece]| -> Result<()> {
         for asked in pieces.chunks_mut(ASKED_AT_ONCE) {
             let queries = asked.iter().map(|piece| {
@@ -50,7 +50,7 @@ pub(super) fn divide(
         }
         Ok(())
     };
-    let mut pieces = vec![Piece { from, to: to + 1, rows: 0 }];
+    let mut pieces = vec![Piece { from, to, rows: 0 }];
     ask(&mut pieces)?;
     let part_rows = |pieces: &[Piece]| {
         let rows = pieces.iter().map(|piece| piece.rows).sum::<u64>();
@@ -72,7 +72,48 @@ pub(super) fn divide(
         ask(&mut next)?;
         pieces = next;
     }
-    Ok(bounds(&pieces, part_rows(&pieces)))
+    let bounds = bounds(&pieces, part_rows(&pieces));
+    let literals = bounds.into_iter().map(|bound| space.literal(bound)).collect();
+    match space.is_collated() {
+        true => sorted(session, literals, check),
+        false => Ok(literals),
+    }
+}
+
+/// Literals in the order of their collation, without those that are equal in it.
+fn sorted(
+    session: &mut Session<Socket>,
+    literals: Vec<String>,
+    check: SocketCheck<'_>,
+) -> Result<Vec<String>> {
+    if literals.len() < 2 {
+        return Ok(literals);
+    }
+    let rows =
+        literals.iter().enumerate().map(|(i, bound)| format!("SELECT {i} AS i, {bound} AS b"));
+    let rows = rows.collect::<Vec<_>>().join(" UNION ALL ");
+    let order = session.ask(&format!("SELECT i FROM ({rows}) bounds ORDER BY b"), check)?;
+    let order = order.into_iter().flatten().map(|i| i.and_then(|i| i.parse::<usize>().ok()));
+    let Some(order) = order.collect::<Option<Vec<_>>>() else { return Err(unordered()) };
+    let ordered = order.iter().map(|i| literals.get(*i).cloned()).collect::<Option<Vec<_>>>();
+    let ordered = ordered.filter(|all| all.len() == literals.len()).ok_or_else(unordered)?;
+    let pairs = ordered.windows(2).map(|pair| format!("STRCMP({}, {})", pair[0], pair[1]));
+    let pairs = pairs.collect::<Vec<_>>().join(", ");
+    let compared = session.ask(&format!("SELECT {pairs}"), check)?;
+    let mut compared = compared.into_iter().flatten();
+    let mut rising = ordered[..1].to_vec();
+    for bound in ordered.into_iter().skip(1) {
+        match compared.next().flatten().as_deref() {
+            Some("-1") => rising.push(bound),
+            Some("0") => {}
+            _ => return Err(unordered()),
+        }
+    }
+    Ok(rising)
+}
+
+fn unordered() -> Error {
+    Error::new(ErrorKind::Protocol, "the server does not sort bounds as it was asked to")
 }
 
 fn halves(piece: Piece) -> [Piece; 2] {

@@ -1,8 +1,8 @@
 //! Values of a primary key's first column as positions, so that a range of them has a middle.
 //!
-//! Which literals divide a table never matters to the result: a row is below a literal or it is
-//! not, in whatever order the server compares. It matters to how even the parts are, and the server
-//! is asked about that.
+//! Literals divide a table if the server orders them as they are given. It does so for numbers,
+//! dates and bytes. Strings have the order of their collation, which only the server knows: it sorts
+//! their literals. Where they lie matters only to how even the parts are.
 
 use dray_format::calendar::{date, days};
 
@@ -23,9 +23,23 @@ pub(super) enum KeySpace {
     Date,
     /// In seconds.
     DateTime,
-    /// What all strings begin with.
-    String(Vec<u8>),
+    /// What all strings begin with, and how a literal is compared like the column.
+    String {
+        prefix: Vec<u8>,
+        charset: String,
+        collation: String,
+    },
+    /// What all values begin with.
     Binary(Vec<u8>),
+}
+
+/// The type of a column, as information_schema names it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct ColumnType {
+    pub(super) name: String,
+    /// Of a column of strings.
+    pub(super) charset: String,
+    pub(super) collation: String,
 }
 
 impl KeySpace {
@@ -34,8 +48,8 @@ impl KeySpace {
     pub(super) fn question(data_type: &str, column: &str) -> Option<String> {
         let ends = ["MIN", "MAX"].map(|end| format!("{end}({column})"));
         let ends = match data_type {
-            "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "decimal" | "year"
-            | "date" | "datetime" | "timestamp" => ends,
+            "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "decimal" | "date"
+            | "datetime" | "timestamp" => ends,
             "char" | "varchar" => ends.map(|end| format!("HEX(CONVERT({end} USING utf8mb4))")),
             "binary" | "varbinary" => ends.map(|end| format!("HEX({end})")),
             _ => return None,
@@ -45,27 +59,45 @@ impl KeySpace {
 
     /// The space of a column's values between two, with their positions; None if they can't be
     /// read.
-    pub(super) fn new(data_type: &str, least: &str, greatest: &str) -> Option<(Self, i128, i128)> {
-        let space = match data_type {
+    pub(super) fn new(
+        data_type: &ColumnType,
+        least: &str,
+        greatest: &str,
+    ) -> Option<(Self, i128, i128)> {
+        let space = match data_type.name.as_str() {
             "date" => Self::Date,
             "datetime" | "timestamp" => Self::DateTime,
-            "char" | "varchar" | "binary" | "varbinary" => {
+            "binary" | "varbinary" => {
                 let (least, greatest) = (from_hex(least)?, from_hex(greatest)?);
                 let same = least.iter().zip(&greatest).take_while(|(a, b)| a == b).count();
-                let is_binary = data_type.ends_with("binary");
-                // A prefix ends before a character, not within one.
-                let same = match std::str::from_utf8(&least[..same]) {
-                    Err(error) if !is_binary => error.valid_up_to(),
-                    _ => same,
+                Self::Binary(least[..same].to_vec())
+            }
+            "char" | "varchar" => {
+                let [least, greatest] = [least, greatest]
+                    .map(|text| from_hex(text).and_then(|bytes| String::from_utf8(bytes).ok()));
+                let (least, greatest) = (least?, greatest?);
+                let both = least.chars().zip(greatest.chars());
+                let prefix = both.take_while(|(a, b)| a == b).map(|(a, _)| a).collect::<String>();
+                let is_word = |text: &str| {
+                    text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
                 };
-                let prefix = least[..same].to_vec();
-                if is_binary { Self::Binary(prefix) } else { Self::String(prefix) }
+                let ColumnType { charset, collation, .. } = data_type.clone();
+                if !is_word(&charset) || !is_word(&collation) {
+                    return None;
+                }
+                let space = Self::String { prefix: prefix.into_bytes(), charset, collation };
+                // Between two strings in the order of a collation others may lie anywhere.
+                return Some((space, 0, CHARACTERS.pow(STRING_CHARACTERS) - 1));
             }
             _ => Self::Integer,
         };
-        let (a, b) = (space.position(least)?, space.position(greatest)?);
-        // A collation may have another order than the bytes.
-        Some((space, a.min(b), a.max(b)))
+        let (from, to) = (space.position(least)?, space.position(greatest)?);
+        (from <= to).then_some((space, from, to))
+    }
+
+    /// Whether only the server can tell the order of literals.
+    pub(super) fn is_collated(&self) -> bool {
+        matches!(self, Self::String { .. })
     }
 
     fn position(&self, text: &str) -> Option<i128> {
@@ -78,12 +110,8 @@ impl KeySpace {
                 let [hour, minute, second] = [parts.next()??, parts.next()??, parts.next()??];
                 Some(day(date)? * DAY_SECONDS + (hour * 60 + minute) * 60 + second)
             }
-            Self::String(prefix) => {
-                let rest = from_hex(text)?;
-                let rest = rest.get(prefix.len()..)?.iter().chain(std::iter::repeat(&b' '));
-                let digits = rest.map(|byte| i128::from((*byte).clamp(b' ', b'~') - b' '));
-                Some(digits.take(STRING_CHARACTERS as usize).fold(0, |sum, d| sum * CHARACTERS + d))
-            }
+            // The ends of strings are not looked for.
+            Self::String { .. } => None,
             Self::Binary(prefix) => {
                 let rest = from_hex(text)?;
                 let rest = rest.get(prefix.len()..)?.iter().chain(std::iter::repeat(&0));
@@ -104,14 +132,15 @@ impl KeySpace {
                 let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
                 format!("'{} {hour:02}:{minute:02}:{second:02}'", date_text(day))
             }
-            Self::String(prefix) => {
+            Self::String { prefix, charset, collation } => {
                 let digits = (0..STRING_CHARACTERS).rev().map(|i| {
                     let digit = position / CHARACTERS.pow(i) % CHARACTERS;
                     b' ' + digit as u8
                 });
                 let text = prefix.iter().copied().chain(digits).collect::<Vec<_>>();
                 // Spaces at the end do not count.
-                format!("_utf8mb4 x'{}'", hex(text.trim_ascii_end()))
+                let text = hex(text.trim_ascii_end());
+                format!("CONVERT(_utf8mb4 x'{text}' USING {charset}) COLLATE {collation}")
             }
             Self::Binary(prefix) => {
                 let digits = (0..BINARY_BYTES).rev().map(|i| (position >> (8 * i)) as u8);
@@ -152,9 +181,14 @@ fn hex(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
+    fn column(name: &str) -> ColumnType {
+        let [charset, collation] = ["latin1", "latin1_bin"].map(str::to_owned);
+        ColumnType { name: name.to_owned(), charset, collation }
+    }
+
     /// The literals of both ends and of the middle.
     fn literals(data_type: &str, least: &str, greatest: &str) -> Option<[String; 3]> {
-        let (space, from, to) = KeySpace::new(data_type, least, greatest)?;
+        let (space, from, to) = KeySpace::new(&column(data_type), least, greatest)?;
         assert!(from <= to);
         Some([from, from + (to - from) / 2, to].map(|position| space.literal(position)))
     }
@@ -176,17 +210,11 @@ mod tests {
             both("datetime", "1969-12-31 23:59:58.5", "1970-01-01 00:00:02"),
             ["'1969-12-31 23:59:58'", "'1970-01-01 00:00:00'", "'1970-01-01 00:00:02'"]
         );
-        let text = |text: &str| hex(text.as_bytes());
-        assert_eq!(
-            both("varchar", &text("user-a"), &text("user-c")),
-            ["user-a", "user-b", "user-c"]
-                .map(|text| format!("_utf8mb4 x'{}'", hex(text.as_bytes())))
-        );
-        // ä and ö begin with the same byte, which is not a prefix.
-        let [_, middle, _] = both("char", &text("xä"), &text("xöz"));
-        let bytes = middle.strip_prefix("_utf8mb4 x'").and_then(|hex| hex.strip_suffix('\''));
-        assert!(String::from_utf8(from_hex(bytes.unwrap()).unwrap()).unwrap().starts_with('x'));
         assert_eq!(both("binary", "00FF", "00FF04"), ["x'00FF'", "x'00FF02'", "x'00FF04'"]);
+        // ä and ö begin with the same byte, which is not a prefix: only x is.
+        let [first, _, last] = both("char", &hex("xä".as_bytes()), &hex("xöz".as_bytes()));
+        assert_eq!(first, "CONVERT(_utf8mb4 x'78' USING latin1) COLLATE latin1_bin");
+        assert!(last.starts_with("CONVERT(_utf8mb4 x'787E7E7E"));
     }
 
     #[test]
@@ -197,9 +225,13 @@ mod tests {
             ("datetime", "2024-01-01"),
             ("char", "4"),
             ("char", "zz"),
+            ("char", "FF"),
         ] {
             assert_eq!(literals(data_type, text, text), None, "{data_type} {text}");
         }
+        assert_eq!(literals("int", "2", "1"), None);
+        let hostile = ColumnType { collation: "x; DROP".to_owned(), ..column("char") };
+        assert_eq!(KeySpace::new(&hostile, "61", "62"), None);
         assert_eq!(KeySpace::question("json", "k"), None);
     }
 }

@@ -6,7 +6,7 @@ use dray_mysql::{CancelCheck as SocketCheck, Connection as Socket, Session, Tabl
 
 use super::divide::divide;
 use super::explain::explain;
-use super::keys::KeySpace;
+use super::keys::{ColumnType, KeySpace};
 use super::reason::Reason;
 use super::settings::timeout;
 use crate::error::Result;
@@ -55,8 +55,9 @@ impl Table {
             Ok(key) => key,
             Err(reason) => return Ok(Err(reason)),
         };
-        let Some(ends) = KeySpace::question(data_type, &column) else {
-            return Ok(Err(Reason::KeyType(data_type.to_owned())));
+        let key_type = || Reason::KeyType(data_type.name.clone());
+        let Some(ends) = KeySpace::question(&data_type.name, &column) else {
+            return Ok(Err(key_type()));
         };
         // A temporary table hides another of its name, and only from other sessions.
         let created = session.ask(&format!("SHOW CREATE TABLE {}", scan.table), check)?;
@@ -79,14 +80,13 @@ impl Table {
             return Ok(Err(Reason::Small));
         };
         let Some((space, from, to)) = KeySpace::new(data_type, &least, &greatest) else {
-            return Ok(Err(Reason::KeyType(data_type.to_owned())));
+            return Ok(Err(key_type()));
         };
         let count = workers * RANGES_PER_WORKER;
         let bounds = divide(session, scan, &column, (&space, from, to), count, check)?;
         if bounds.is_empty() {
             return Ok(Err(Reason::FewKeys));
         }
-        let bounds = bounds.into_iter().map(|bound| space.literal(bound)).collect::<Vec<_>>();
         Ok(Ok(Self {
             ranges: ranges(scan, &column, &bounds),
             workers,
@@ -114,7 +114,7 @@ struct Facts {
     is_partitioned: bool,
     /// The primary key's first column.
     column: Option<String>,
-    data_type: String,
+    data_type: ColumnType,
 }
 
 impl Facts {
@@ -127,7 +127,11 @@ impl Facts {
             bytes: next().and_then(|bytes| bytes.parse().ok()).unwrap_or_default(),
             is_partitioned: next().is_some_and(|options| options.contains("partitioned")),
             column: next(),
-            data_type: next().unwrap_or_default(),
+            data_type: ColumnType {
+                name: next().unwrap_or_default(),
+                charset: next().unwrap_or_default(),
+                collation: next().unwrap_or_default(),
+            },
         }
     }
 
@@ -138,7 +142,7 @@ impl Facts {
     }
 
     /// The primary key's first column, quoted, and its type.
-    fn key(&self) -> Result<(String, &str), Reason> {
+    fn key(&self) -> Result<(String, &ColumnType), Reason> {
         if self.kind != "BASE TABLE" {
             return Err(Reason::NotATable);
         }
@@ -158,7 +162,8 @@ fn question(scan: &TableScan) -> String {
     let is_table =
         |of: &str| format!("{of}.TABLE_SCHEMA = {database} AND {of}.TABLE_NAME = {table}");
     format!(
-        "SELECT t.TABLE_TYPE, t.ENGINE, t.DATA_LENGTH, t.CREATE_OPTIONS, s.COLUMN_NAME, c.DATA_TYPE \
+        "SELECT t.TABLE_TYPE, t.ENGINE, t.DATA_LENGTH, t.CREATE_OPTIONS, s.COLUMN_NAME, \
+             c.DATA_TYPE, c.CHARACTER_SET_NAME, c.COLLATION_NAME \
          FROM information_schema.TABLES t \
          LEFT JOIN information_schema.STATISTICS s \
              ON {} AND s.INDEX_NAME = 'PRIMARY' AND s.SEQ_IN_INDEX = 1 \
