@@ -72,7 +72,7 @@ const REFUSED: &[&str] = &[
 pub struct TableScan {
     /// The statement up to the end of the FROM clause.
     head: String,
-    /// The condition of the WHERE clause.
+    /// The condition of the WHERE clause, without a comment at its end.
     condition: Option<String>,
     /// The table as the statement names it.
     pub table: String,
@@ -129,8 +129,7 @@ impl TableScan {
     pub fn key_range(&self, column: &str, from: Option<&str>, to: Option<&str>) -> String {
         let mut conditions = key_conditions(&self.qualifier, column, from, to);
         if let Some(condition) = &self.condition {
-            // A condition may end with a comment.
-            conditions.push(format!("({condition}\n)"));
+            conditions.push(format!("({condition})"));
         }
         let head = &self.head;
         match conditions.as_slice() {

@@ -12,7 +12,7 @@ fn statements_that_are_table_scans() {
     assert_eq!(
         read.key_range("`id`", Some("3"), Some("8")),
         "SELECT a, lower(b) x FROM s.`T ``x` AS t FORCE INDEX (PRIMARY) WHERE t.`id` >= 3 AND \
-         t.`id` < 8 AND ( a > 5 OR b IN ('x;')\n)"
+         t.`id` < 8 AND ( a > 5 OR b IN ('x;'))"
     );
     assert_eq!(
         read.count_range("`id`", None, Some("8")),
@@ -95,4 +95,69 @@ fn statements_that_are_not() {
     }
     // Without escapes the string ends at its backslash.
     assert!(TableScan::parse("SELECT a FROM t WHERE b = '\\' OR now() > 'x'", false).is_err());
+}
+
+/// Statements of random pieces, some of them odd. Whatever is a scan stays one statement when it is
+/// limited to a range, and no piece of it is lost.
+#[test]
+fn random_statements() {
+    const PIECES: [&str; 32] = [
+        "SELECT",
+        "a",
+        "*",
+        "FROM",
+        "t",
+        "s.t",
+        "AS",
+        "WHERE",
+        "(",
+        ")",
+        ",",
+        "=",
+        "'it''s'",
+        "'\\'",
+        "`x``y`",
+        "\"q\"",
+        "-- c\n",
+        "--",
+        "/* c */",
+        "/*",
+        "# c\n",
+        "5e3",
+        "größe",
+        "ß",
+        "'ß\\",
+        ";",
+        "?",
+        "@",
+        "AND",
+        "abs(",
+        "IN (",
+        "\u{1f600}",
+    ];
+    let mut state = 1_u64;
+    let mut next = |below: usize| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    let mut scans = 0;
+    for _ in 0..50_000 {
+        let mut sql = String::from(if next(2) == 0 { "SELECT a FROM t WHERE " } else { "SELECT " });
+        for _ in 0..next(7) {
+            sql += PIECES[next(PIECES.len())];
+            sql += [" ", ""][next(2)];
+        }
+        let escapes = next(2) == 0;
+        let Ok(read) = TableScan::parse(&sql, escapes) else { continue };
+        scans += 1;
+        let limited = read.key_range("`k`", Some("1"), Some("2"));
+        let before = tokens(&sql, escapes).unwrap();
+        let after = tokens(&limited, escapes).unwrap();
+        let mut rest = after.iter().map(|token| token.text);
+        for token in before.iter().filter(|token| token.text != ";") {
+            assert!(rest.any(|text| text == token.text), "{sql} {limited}");
+        }
+    }
+    assert!(scans > 500, "{scans}");
 }
