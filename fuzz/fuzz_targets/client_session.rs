@@ -87,7 +87,7 @@ fn with_query_checksums(input: &[u8], layout: RowLayout) -> Vec<u8> {
 /// The checksum of the client's query with this number, if it is one of the first.
 fn query_checksum(statement: u32, layout: RowLayout) -> u32 {
     let mut session = ClientSession::default();
-    session.hello("", "test", &mut Vec::new()).unwrap();
+    session.hello("", "test", "", &mut Vec::new()).unwrap();
     // Version 5, without a name, and its instance.
     receive(&mut session, 0x81, &[&b"\x05\0\0\0\0\0"[..], &[0; 16]].concat());
     let mut out = Vec::new();

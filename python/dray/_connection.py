@@ -49,8 +49,9 @@ def connect(
     ----------
     uri : str
         ``dray://HOST[:PORT]``, ``drays://HOST[:PORT]`` for TLS, or ``dray+unix:///PATH`` for a Unix
-        socket. It may contain the token (``dray://TOKEN@HOST``) and the other options
-        (``?ca=FILE&read_timeout=30``).
+        socket. It may contain the token (``dray://TOKEN@HOST``), the name of a database that the
+        server passes statements on to (``dray://HOST/NAME``, or ``?source=NAME``), and the other
+        options (``?ca=FILE&read_timeout=30``).
 
         For PostgreSQL a connection string as libpq accepts it:
         ``postgresql://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=verify-full`` or

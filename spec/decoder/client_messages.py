@@ -7,6 +7,7 @@ from cursor import Cursor, Refused
 from message_fields import (
     COMPRESSIONS,
     PARTS_MAX,
+    check_source,
     check_ticket,
     check_used_up,
     decode_parameters,
@@ -15,7 +16,7 @@ from message_fields import (
 )
 from header import Limits
 
-VERSION_MIN, VERSION, PLANS_SINCE, PAGES_SINCE = 2, 5, 4, 5
+VERSION_MIN, VERSION, PLANS_SINCE, PAGES_SINCE, SOURCES_SINCE = 2, 6, 4, 5, 6
 CHUNKS_ONLY, PAGES_ONLY = 0, 1  # layouts
 U32_MAX = (1 << 32) - 1
 HELLO, QUERY, CANCEL, GOODBYE, PLAN, PART = 0x01, 0x02, 0x03, 0x05, 0x06, 0x07
@@ -46,6 +47,7 @@ class ClientSession:
         self.greeted = False
         self.ended = False
         self.version_max = 0  # that of hello
+        self.source = ""
         self.statement = 0
         self.asked: dict[int, Asked] = {}
 
@@ -95,9 +97,10 @@ class ClientSession:
         if least > min(fields["version_max"], VERSION):
             raise Refused("version", f"{fields}, expected {VERSION_MIN} to {VERSION}")
         self.greeted, self.version_max = True, fields["version_max"]
-        return Message(
-            "hello", fields | {"token": cursor.string("token"), "client": cursor.string("client")}
-        )
+        fields |= {name: cursor.string(name) for name in ("token", "client")}
+        if fields["version_min"] >= SOURCES_SINCE:
+            self.source = fields["source"] = check_source(cursor.string("source"))
+        return Message("hello", fields)
 
     def begin(self, cursor: Cursor) -> dict:
         statement = cursor.u32("statement")

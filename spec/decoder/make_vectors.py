@@ -24,6 +24,7 @@ from vectors_plans import (
 from vectors_reject import rejected_chunks
 from vectors_session_pages import accepted_session_pages, rejected_session_pages
 from vectors_sessions import accepted_sessions, rejected_sessions
+from vectors_sources import accepted_sources, rejected_sources
 from vectors_state import accepted_states
 from vectors_strings import accepted_strings
 from writer import container, schema
@@ -68,11 +69,15 @@ def files() -> dict[str, bytes]:
         out[f"accept/{vector.name}.pages.json"] = json_lines(vector.members())
     for name, data in rejected_files().items():
         out[f"reject/{name}"] = data
-    recordings = accepted_sessions() | accepted_plans() | accepted_session_pages()
+    recordings = (
+        accepted_sessions() | accepted_plans() | accepted_session_pages() | accepted_sources()
+    )
     for name, (data, messages) in recordings.items():
         out[f"accept/{name}"] = data
         out[f"accept/{name}.json"] = json_lines({"messages": messages})
-    rejected = rejected_sessions() | rejected_plans() | rejected_session_pages()
+    rejected = (
+        rejected_sessions() | rejected_plans() | rejected_session_pages() | rejected_sources()
+    )
     for name, data in rejected.items():
         out[f"reject/{name}"] = data
     for name, (data, members) in (accepted_parts() | accepted_dray_parts()).items():

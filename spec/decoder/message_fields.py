@@ -1,5 +1,6 @@
 """Fields that several messages have (protocol.md)."""
 
+import re
 from chunk import Chunk, decode_chunk
 
 from cursor import Cursor, Refused
@@ -21,6 +22,13 @@ def check_pass(text: str) -> str:
     if digits == text or set(digits) - set("0123456789abcdefABCDEF") or len(text) > TICKET_MAX:
         raise Refused("payload", "a pass that is none")
     return text
+
+
+def check_source(name: str) -> str:
+    """Section 14."""
+    if name and not re.fullmatch("[A-Za-z0-9_-]{1,64}", name):
+        raise Refused("payload", f"a source with the name {name!r}")
+    return name
 
 
 def decode_parameters(data: bytes) -> tuple[list[Field], Chunk] | None:

@@ -17,6 +17,7 @@ from client_messages import (
     PLAN,
     PLANS_SINCE,
     QUERY,
+    SOURCES_SINCE,
     VERSION,
     VERSION_MIN,
     Asked,
@@ -72,14 +73,17 @@ ERROR_KINDS = (
     "cancelled",
     "shutdown",
     "internal",
+    "source",
 )
 
 
-def check_server_session(data: bytes, asked: Callable[[int], Asked]) -> list[Message]:
+def check_server_session(
+    data: bytes, asked: Callable[[int], Asked], source: str = ""
+) -> list[Message]:
     """Checks what a server sent on one connection. `asked` returns the query of a statement by its
-    number. Raises Refused.
+    number, and `source` is that of hello. Raises Refused.
     """
-    session = _ServerSession(asked)
+    session = _ServerSession(asked, source)
     return [
         session.message(kind, payload)
         for kind, payload in frames(data, SERVER_KINDS, WELCOME, session)
@@ -100,7 +104,10 @@ def check_exchange(requests: bytes, answers: bytes) -> list[Message]:
     session = ClientSession()
     for kind, payload in frames(requests, CLIENT_KINDS, HELLO, session):
         session.message(kind, payload)
-    return check_server_session(answers, lambda statement: session.asked.get(statement, Asked()))
+    asked = session.asked
+    return check_server_session(
+        answers, lambda statement: asked.get(statement, Asked()), session.source
+    )
 
 
 def standard_query(statement: int) -> Asked:
@@ -149,8 +156,9 @@ def frames(data: bytes, kinds: tuple, first: int, session):
 class _ServerSession:
     """Section 3."""
 
-    def __init__(self, asked: Callable[[int], Asked]):
+    def __init__(self, asked: Callable[[int], Asked], source: str):
         self.asked_by_statement = asked
+        self.source = source
         self.asked = Asked()  # of the running statement
         self.checksums = False  # whether each of its chunks must have one
         self.version = 0  # that of welcome
@@ -203,6 +211,11 @@ class _ServerSession:
         fields["server"] = cursor.string("server")
         if fields["version"] >= 3:
             fields["instance"] = cursor.take(INSTANCE_BYTES, "instance")
+        if fields["version"] >= SOURCES_SINCE:
+            fields |= {name: cursor.string(name) for name in ("source", "dialect")}
+        check_used_up(cursor, "welcome")
+        if fields.get("source", "") != self.source:
+            raise Refused("query", f"a welcome to the source {fields.get('source')!r}")
         self.welcomed, self.version = True, fields["version"]
         return Message("welcome", fields)
 

@@ -37,8 +37,9 @@ LIMITS = (16 << 20, 64 << 20, 256 << 20)
 INSTANCE = bytes.fromhex("00112233445566778899aabbccddeeff")
 
 
-def welcome(version=2, instance=b"", server="dray 0.1", after=b"") -> bytes:
-    return message(0x81, u16(version), string(server), instance, after)
+def welcome(version=2, instance=b"", server="dray 0.1", after=b"", source="", dialect="") -> bytes:
+    named = string(source) + string(dialect) if version >= 6 else b""
+    return message(0x81, u16(version), string(server), instance, named, after)
 
 
 def started(
@@ -120,8 +121,12 @@ def exchange(
     return string(requests) + welcome() + ended(begun + between, **trailer)
 
 
-def hello(magic=b"DRAY", versions=(2, 2), token="", client="dray-python 0.1") -> bytes:
-    return message(0x01, magic, u16(versions[0]), u16(versions[1]), string(token), string(client))
+def hello(
+    magic=b"DRAY", versions=(2, 2), token="", client="dray-python 0.1", source=b"", after=b""
+) -> bytes:
+    named = string(source) if versions[0] >= 6 else b""
+    fields = u16(versions[0]) + u16(versions[1]) + string(token) + string(client) + named
+    return message(0x01, magic, fields, after)
 
 
 def query(

@@ -174,7 +174,6 @@ def rejected_answers():
         "payload-progress-cut": begun + message(0x84, u32(1), u64(1)),
         "payload-finished-cut": begun + message(0x85, u32(1), u8(0), u64(0), u64(0), u32(0)),
         "payload-error-kind-0": begun + error(1, 0),
-        "payload-error-kind-10": begun + error(1, 10),
         "payload-error-sqlstate": begun + error(1, 4, "4270"),
         "payload-error-utf8": begun + error(1, 4, text=b"\xff"),
         "version-0": welcome(0),

@@ -87,6 +87,7 @@ impl DrayConnection {
     }
 
     fn current(&self, key: &OptionConnection) -> Result<String> {
+        self.session.check_direct()?;
         let what = if *key == OptionConnection::CurrentCatalog { "database" } else { "schema" };
         if self.session.kind == SourceKind::Dray {
             let (catalog, schema) = objects::DRAY_PLACE;

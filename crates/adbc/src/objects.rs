@@ -130,6 +130,7 @@ pub(crate) fn find(
     table: &str,
     running: &Running,
 ) -> Result<String> {
+    session.check_direct()?;
     // An empty name of a catalog or schema is that of none.
     let given = |name: Option<&str>| name.filter(|name| !name.is_empty()).map(identifier);
     let schema = given(db_schema);

@@ -20,6 +20,8 @@ pub(crate) type TextRows = Vec<Vec<Option<String>>>;
 pub(crate) struct Session {
     slot: ConnectionSlot,
     pub(crate) kind: SourceKind,
+    /// Whether a Dray server passes the statements on to a database.
+    is_relayed: bool,
     /// The server's name and version.
     pub(crate) server: String,
     mode: Mutex<Mode>,
@@ -44,6 +46,7 @@ impl Session {
         let kind = connection.kind();
         Self {
             kind,
+            is_relayed: connection.dialect() != kind,
             server: connection.server().to_owned(),
             slot: ConnectionSlot::new(connection),
             mode: Mutex::new(Mode {
@@ -53,6 +56,18 @@ impl Session {
             }),
             current: Mutex::default(),
             plans: Mutex::default(),
+        }
+    }
+
+    /// # Errors
+    /// NotImplemented, if a Dray server passes the statements on: what only a direct connection
+    /// knows of a database would be asked of the wrong one.
+    pub(crate) fn check_direct(&self) -> Result<()> {
+        match self.is_relayed {
+            false => Ok(()),
+            true => Err(not_implemented(
+                "the Dray server passes statements on to a database: ask it in SQL",
+            )),
         }
     }
 

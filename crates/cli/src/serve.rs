@@ -1,4 +1,6 @@
-//! `dray serve`: serves files as SQL tables.
+//! `dray serve`: serves files as SQL tables, and databases as sources.
+
+mod sources;
 
 use std::error::Error;
 use std::io::{IsTerminal, Write};
@@ -24,13 +26,18 @@ const DESCRIPTORS_RESERVED: u64 = 64;
 /// File descriptors that a connection may use: a socket, its duplicate, and pipes.
 const DESCRIPTORS_PER_CONNECTION: u64 = 4;
 
-/// Serve Parquet, CSV, JSON and Arrow files as SQL tables
+/// Serve Parquet, CSV, JSON and Arrow files as SQL tables, and databases by name
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A file is a table named after it. A folder serves each of its files as a table; NAME=FOLDER is one \
 table of all of them. A table consists of the files that exist at the start: if one of them is \
 removed, replaced or written to, statements that read it fail. Restart to serve new files. `dray \
 tables URI` lists the tables.
+
+With --source, statements for dray://HOST/NAME are passed on to that database as they are. They run \
+in transactions that are read-only and must begin with SELECT or another word that reads. That is \
+a help against mistakes: give the source a user that has no other rights. Each client has a \
+connection to the database of its own, from its first statement until it leaves.
 
 Once the tables are loaded, each address is printed on standard output as `listening on URI`. The \
 log goes to standard error. Clients on this host that run as this user and connect by TCP without \
@@ -43,6 +50,9 @@ Examples:
   dray serve --tpch 1 --unix /tmp/d.sock   generated tables, on a Unix socket only
   dray serve data/ --listen tcp://0.0.0.0:7117 --token-file token \\
       --tls-cert cert.pem --tls-key key.pem
+  dray serve --source shop=postgresql://reader@localhost/shop    dray://127.0.0.1:7117/shop
+  dray serve data/ --source-file shop=shop.uri --source-file erp=erp.uri \\
+      --grant alice.token=shop,files --grant bob.token=erp
 
 Exit codes: 0 stopped by a signal, 1 the server failed, 2 wrong usage (an option, or a file or \
 address in it), 130 stopped by a second signal.")]
@@ -66,6 +76,8 @@ pub(crate) struct Arguments {
     /// File with the token that clients must send; required on every address but loopback
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    #[command(flatten)]
+    sources: sources::Arguments,
     /// Memory for sorts, joins and aggregates before they spill, in addition to tables in memory
     /// [default: half of the available memory]
     #[arg(long, value_name = "SIZE")]
@@ -250,8 +262,9 @@ fn announce(server: &Server) -> std::io::Result<()> {
 
 impl Arguments {
     fn into_options(self, threads: usize) -> Result<ServeOptions, Box<dyn Error>> {
-        if self.tables.is_empty() && self.tpch.is_none() {
-            warn!("no tables: name files or folders, or pass --tpch");
+        let (sources, grants) = self.sources.read()?;
+        if self.tables.is_empty() && self.tpch.is_none() && sources.is_empty() {
+            warn!("no tables: name files or folders, or pass --tpch or --source");
         }
         let mut listen = self.listen;
         if listen.is_empty() && self.unix.is_none() {
@@ -273,6 +286,8 @@ impl Arguments {
             unix: self.unix,
             tls: self.tls_cert.zip(self.tls_key),
             token: self.token_file.as_deref().map(read_token).transpose()?,
+            grants,
+            sources,
             metrics: self.metrics,
             metrics_public: self.metrics_public,
             behind_proxy: self.behind_proxy,

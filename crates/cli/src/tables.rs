@@ -41,8 +41,10 @@ WHERE t.relkind::pg_catalog.text OPERATOR(pg_catalog.~) '^[rpvmf]$'
 ORDER BY s.nspname::pg_catalog.text, t.relname::pg_catalog.text";
 
 /// The query for MySQL and MariaDB: the tables of the databases that the user sees.
+/// The comment lengthens lists of columns for MySQL 8 where nothing can be set.
 const MYSQL_QUERY: &str = "\
-SELECT concat(t.table_schema, '.', t.table_name) AS `table`,
+SELECT /*+ SET_VAR(group_concat_max_len = 1048576) */
+       concat(t.table_schema, '.', t.table_name) AS `table`,
        t.table_rows AS estimated_rows,
        t.data_length AS bytes,
        c.columns
@@ -62,13 +64,14 @@ are estimates.
 
 Examples:
   dray tables dray://localhost
+  dray tables dray://localhost/shop        a database behind a Dray server
   dray tables postgresql://me@localhost/shop --format json | jq -r .table";
 
 /// List a server's tables: their rows, bytes and columns
 #[derive(Debug, Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
 pub(crate) struct Arguments {
-    /// The server: dray://HOST[:PORT], drays://HOST[:PORT] (TLS), dray+unix:///PATH,
+    /// The server: dray://HOST[:PORT][/SOURCE], drays://… (TLS), dray+unix:///PATH,
     /// postgresql://USER@HOST/DATABASE, mysql://… or mariadb://USER@HOST/DATABASE
     uri: String,
     /// The output format [default: table on a terminal, csv elsewhere]
@@ -110,7 +113,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             .ask(set, &mut || Verdict::Continue)
             .map_err(|error| failed(error, &interrupt))?;
     }
-    let sql = match connection.kind() {
+    let sql = match connection.dialect() {
         SourceKind::Postgres => POSTGRES_QUERY,
         SourceKind::Mysql => MYSQL_QUERY,
         SourceKind::Dray => DRAY_QUERY,

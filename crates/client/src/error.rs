@@ -160,7 +160,7 @@ impl From<ServerError> for Error {
             WireKind::Resources => ErrorKind::Resources,
             WireKind::Limit => ErrorKind::Limit,
             WireKind::Cancelled => ErrorKind::Cancelled,
-            WireKind::Shutdown => ErrorKind::Connection,
+            WireKind::Shutdown | WireKind::Source => ErrorKind::Connection,
             WireKind::Internal => ErrorKind::Internal,
         };
         Self::new(kind, error.message).with_hint(error.hint).with_sqlstate(error.sqlstate)

@@ -86,6 +86,11 @@ pub(crate) trait Source: Debug + Send {
     /// Which kind of server it is.
     fn kind(&self) -> SourceKind;
 
+    /// The kind of server whose SQL it takes: another if the server passes statements on.
+    fn dialect(&self) -> SourceKind {
+        self.kind()
+    }
+
     /// The server's address, without secrets.
     fn place(&self) -> &str;
 

@@ -40,6 +40,12 @@ impl Connection {
         self.source_ref().kind()
     }
 
+    /// The kind of server whose SQL the connection takes. It is another than [`Self::kind`] if a
+    /// Dray server passes statements on to a database.
+    pub fn dialect(&self) -> SourceKind {
+        self.source_ref().dialect()
+    }
+
     /// Whether a transaction is open, also one that has failed.
     pub fn is_in_transaction(&self) -> bool {
         self.source_ref().is_in_transaction()

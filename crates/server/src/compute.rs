@@ -81,6 +81,11 @@ impl Compute {
         Ok(Lease { executor: Some(executor), slot, compute: self.clone() })
     }
 
+    /// How many threads encode and compute for a statement.
+    pub(crate) fn threads(&self) -> usize {
+        self.threads
+    }
+
     /// The number of statements that have ended while their threads still run.
     pub(crate) fn abandoned(&self) -> usize {
         self.abandoned.load(Ordering::Relaxed)

@@ -17,20 +17,25 @@ pub(crate) use self::stall::StallDetector;
 use crate::admission::Admission;
 use crate::compute::Compute;
 use crate::engine::{self, Engine};
+use crate::grants::{FILES, Grants, Opens};
 use crate::known_costs::KnownCosts;
 use crate::known_lines::KnownLines;
 use crate::metrics::Metrics;
+use crate::relay::{Relay, RelaySession};
 use crate::slots::{ConnectionSlot, Slots};
 use crate::socket::{FrameReader, OpenSocket, Outgoing, PeerLocality, ReadError, WriteHalf};
 use crate::statement;
 use crate::tcp::TcpMonitor;
 use crate::tickets::{PlanId, Tickets};
 
+/// How often to look whether others wait for a source.
+const IDLE_CHECK_INTERVAL: Duration = Duration::from_millis(250);
+
 /// What all connections share.
 pub(crate) struct Shared {
     pub(crate) engine: Engine,
     pub(crate) admission: Admission,
-    pub(crate) token: Option<Secret>,
+    pub(crate) grants: Grants,
     pub(crate) tickets: Tickets,
     /// Names the local socket in each welcome.
     pub(crate) instance: Instance,
@@ -53,8 +58,10 @@ pub(crate) struct Shared {
 impl Shared {
     /// How long a client may read nothing before its connection is closed.
     fn stall_timeout(&self) -> Duration {
-        let is_contended =
-            self.slots.has_waiting() || self.admission.has_waiting() || *self.stopping.borrow();
+        let is_contended = self.slots.has_waiting()
+            || self.admission.has_waiting()
+            || self.grants.has_waiting()
+            || *self.stopping.borrow();
         if is_contended {
             self.stall_timeout_contended.min(self.stall_timeout)
         } else {
@@ -68,6 +75,10 @@ pub(crate) struct Connection {
     pub(crate) session: ServerSession,
     /// The only plan whose parts the client may read, if it came with a pass.
     pub(crate) plan: Option<PlanId>,
+    /// The source that gets the client's statements; None if the server runs them itself.
+    pub(crate) relay: Option<Arc<Relay>>,
+    /// The client's session of it, from the first statement on.
+    pub(crate) source: Option<Arc<SourceInUse>>,
     pub(crate) reader: FrameReader,
     pub(crate) socket: WriteHalf,
     pub(crate) locality: PeerLocality,
@@ -77,6 +88,12 @@ pub(crate) struct Connection {
     pub(crate) line: Option<Line>,
     pub(crate) slot: ConnectionSlot,
     pub(crate) shared: Arc<Shared>,
+}
+
+/// A client's session of a source.
+pub(crate) struct SourceInUse {
+    pub(crate) relay: Arc<Relay>,
+    pub(crate) session: RelaySession,
 }
 
 /// The connection is over, and the reason has been logged.
@@ -93,6 +110,8 @@ pub(crate) async fn serve(
     let mut connection = Connection {
         session: ServerSession::default(),
         plan: None,
+        relay: None,
+        source: None,
         reader: FrameReader::new(open.read, open.received, shared.admission.request_memory()),
         socket: open.write,
         locality: open.locality,
@@ -137,10 +156,14 @@ impl Connection {
     async fn run(&mut self, deadline: tokio::time::Instant) -> Result<(), Closed> {
         self.greet(deadline).await?;
         loop {
-            let mut stopping = self.shared.stopping.clone();
+            let (shared, in_use) = (self.shared.clone(), self.source.clone());
+            let mut stopping = shared.stopping.clone();
             let event = tokio::select! {
                 event = self.event() => event?,
                 () = stopped(&mut stopping) => return self.close(stopping_error()).await,
+                () = idle_too_long(in_use.as_deref(), &shared) => {
+                    return self.close(idle_error(&shared)).await;
+                }
             };
             match event {
                 ClientEvent::Query(_) | ClientEvent::Plan(_) if self.plan.is_some() => {
@@ -169,32 +192,38 @@ impl Connection {
             return self.close(engine::error(ErrorKind::Protocol, "08P01", message, "")).await;
         };
         let ClientEvent::Hello(hello) = event? else { return Err(Closed) };
-        if let Err(error) = self.admit(&hello.token) {
+        if let Err(error) = self.admit(&hello.token, &hello.source) {
             self.shared.metrics.refused();
             info!(client = hello.client, "refused: {}", error.message);
             return self.close(error).await;
         }
-        info!(client = hello.client, "connected");
+        let source = self.relay.as_ref().map(|relay| relay.name.as_str());
+        info!(client = hello.client, source, "connected");
         let mut out = Vec::new();
         let name = concat!("dray ", env!("CARGO_PKG_VERSION"));
-        self.session.welcome(name, self.shared.instance, &mut out).map_err(|_| Closed)?;
+        let dialect = self.relay.as_ref().map_or("", |relay| relay.dialect());
+        let welcome = self.session.welcome(name, self.shared.instance, dialect, &mut out);
+        welcome.map_err(|_| Closed)?;
         self.send(out).await
     }
 
-    /// Checks a client's token, which may also be a pass.
-    fn admit(&mut self, token: &Secret) -> Result<(), ServerError> {
+    /// Checks a client's token, which may also be a pass, and whether it opens this source.
+    fn admit(&mut self, token: &Secret, source: &str) -> Result<(), ServerError> {
+        let shared = self.shared.clone();
+        if let Some(opens) = shared.grants.opened_by(token) {
+            self.relay = shared.grants.source(source, opens)?;
+            return Ok(());
+        }
         let found = token.reveal();
-        let message = match &self.shared.token {
-            None => return Ok(()),
-            Some(own) if equal_in_constant_time(own.reveal().as_bytes(), found.as_bytes()) => {
-                return Ok(());
-            }
-            Some(_) if found.starts_with(PASS_PREFIX) => {
-                self.plan = Some(self.shared.tickets.admit(found)?);
-                return Ok(());
-            }
-            Some(_) if found.is_empty() => "this server requires a token",
-            Some(_) => "the token is wrong",
+        if found.starts_with(PASS_PREFIX) {
+            self.plan = Some(shared.tickets.admit(found)?);
+            // Plans are of the server's own tables.
+            shared.grants.source(source, Opens::These(&[FILES.to_owned()]))?;
+            return Ok(());
+        }
+        let message = match found.is_empty() {
+            true => "this server requires a token",
+            false => "the token is wrong",
         };
         let hint = "pass the server's token: dray://TOKEN@host, the option token, or the variable \
                     DRAY_TOKEN";
@@ -273,10 +302,21 @@ pub(crate) fn stopping_error() -> ServerError {
     engine::error(ErrorKind::Shutdown, "57P01", "the server is stopping", "")
 }
 
-/// Compares secrets in a time that does not depend on where they differ.
-fn equal_in_constant_time(a: &[u8], b: &[u8]) -> bool {
-    let differences = a.iter().zip(b).fold(0, |differences, (a, b)| differences | (a ^ b));
-    std::hint::black_box(differences) == 0 && a.len() == b.len()
+/// Waits until others have waited for a source's session while this client's was idle for too long.
+async fn idle_too_long(source: Option<&SourceInUse>, shared: &Shared) {
+    let Some(source) = source else { return std::future::pending().await };
+    tokio::time::sleep(shared.stall_timeout_contended).await;
+    while !source.relay.has_waiting() {
+        tokio::time::sleep(IDLE_CHECK_INTERVAL).await;
+    }
+}
+
+fn idle_error(shared: &Shared) -> ServerError {
+    let what = format!(
+        "the connection was idle for more than {:?} while others waited for its source",
+        shared.stall_timeout_contended
+    );
+    engine::error(ErrorKind::Source, "57P05", what, "connect again")
 }
 
 /// Nanoseconds since `start`.

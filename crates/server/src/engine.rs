@@ -380,8 +380,8 @@ fn check_value_count(names: &HashSet<String>, given: usize) -> Result<(), Server
     Err(error(ErrorKind::Query, "07001", message, hint))
 }
 
-/// The values of the query's parameters; None if it has none.
-fn parameters(query: &Query) -> Result<Option<Vec<ScalarAndMetadata>>, ServerError> {
+/// The values of the query's parameters as a batch of one row; None if it has none.
+pub(crate) fn parameter_row(query: &Query) -> Result<Option<RecordBatch>, ServerError> {
     let invalid =
         |cause: String| error(ErrorKind::Protocol, "08P01", format!("the parameters: {cause}"), "");
     let Some((schema, chunk)) = query.parameters().map_err(|cause| invalid(cause.to_string()))?
@@ -389,7 +389,12 @@ fn parameters(query: &Query) -> Result<Option<Vec<ScalarAndMetadata>>, ServerErr
         return Ok(None);
     };
     let row = Decoder::new(schema, StringLayout::default()).read(&chunk, &Query::PARAMETER_LIMITS);
-    let (_, row) = row.map_err(|cause| invalid(cause.to_string()))?;
+    Ok(Some(row.map_err(|cause| invalid(cause.to_string()))?.1))
+}
+
+/// The values of the query's parameters; None if it has none.
+fn parameters(query: &Query) -> Result<Option<Vec<ScalarAndMetadata>>, ServerError> {
+    let Some(row) = parameter_row(query)? else { return Ok(None) };
     let values = row.columns().iter().zip(row.schema_ref().fields()).map(|(column, field)| {
         let value = ScalarValue::try_from_array(column.as_ref() as &dyn Array, 0)?;
         let metadata = (!field.metadata().is_empty()).then(|| FieldMetadata::from(field.as_ref()));

@@ -13,9 +13,10 @@ pub(crate) fn check(options: &ServeOptions) -> Result<(), ServeError> {
         return Err(ServeError::new("nowhere to listen: pass an address or a Unix socket"));
     }
     let open = options.listen.iter().find(|address| !address.ip().is_loopback());
-    match (&options.token, open) {
-        (Some(token), _) if token.reveal().len() > TOKEN_BYTES_MAX => {
-            let bytes = token.reveal().len();
+    let tokens = || options.token.iter().chain(options.grants.iter().map(|grant| &grant.token));
+    let longest = tokens().map(|token| token.reveal().len()).max();
+    match (longest, open) {
+        (Some(bytes), _) if bytes > TOKEN_BYTES_MAX => {
             return Err(ServeError::new(format!(
                 "the token has {bytes} bytes, more than the {TOKEN_BYTES_MAX} that a client can \
                  send; is it the right file?"
@@ -23,8 +24,8 @@ pub(crate) fn check(options: &ServeOptions) -> Result<(), ServeError> {
         }
         (None, Some(address)) => {
             return Err(ServeError::new(format!(
-                "tcp://{address} can be reached from other hosts: pass --token-file, or listen on \
-                 127.0.0.1"
+                "tcp://{address} can be reached from other hosts: pass --token-file or --grant, or \
+                 listen on 127.0.0.1"
             )));
         }
         (None, None) if options.behind_proxy && !options.listen.is_empty() => {

@@ -11,7 +11,8 @@
 //! The runtime that polls [`Server::run`] only does I/O on sockets. Everything else runs on threads
 //! that each statement has for itself, so that no statement delays another one's I/O.
 //!
-//! [`catalog`] turns files and folders into tables. The query engine is DataFusion.
+//! [`catalog`] turns files and folders into tables. The query engine is DataFusion. Statements for
+//! a named [`Source`] are passed on to a database, whose rows take the place of the engine's.
 
 #![deny(unsafe_code)]
 
@@ -27,6 +28,7 @@ mod error_text;
 mod exposure;
 pub mod files;
 mod functions;
+mod grants;
 mod known_costs;
 mod known_lines;
 mod listen;
@@ -37,6 +39,7 @@ mod options;
 mod pipes;
 mod plan_rule;
 mod planning;
+mod relay;
 mod server;
 mod slots;
 mod socket;
@@ -49,5 +52,6 @@ mod tickets;
 pub mod tpch;
 
 pub use metrics::Metrics;
-pub use options::{ServeError, ServeOptions};
+pub use options::{Grant, ServeError, ServeOptions, SourceOptions};
+pub use relay::{ResultSink, Source, SourceSession, SourceStatement, Stopped};
 pub use server::Server;

@@ -3,6 +3,7 @@
 pub(crate) mod endpoint;
 
 use std::fmt::Write;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -27,9 +28,34 @@ pub struct Metrics {
     price_ps: AtomicU64,
     /// When the certificate expires, in seconds since 1970; 0 without TLS.
     certificate_expires_s: AtomicU64,
+    /// By the names of the sources.
+    sources: Vec<(String, Arc<SourceMetrics>)>,
+}
+
+/// The statements that were passed on to a source.
+#[derive(Debug, Default)]
+pub(crate) struct SourceMetrics {
+    statements: AtomicU64,
+    statements_failed: AtomicU64,
+    statement_ns: AtomicU64,
+    rows: AtomicU64,
+}
+
+impl SourceMetrics {
+    pub(crate) fn statement_ended(&self, finished: bool, rows: u64, elapsed: Duration) {
+        self.statements.fetch_add(1, Relaxed);
+        self.statements_failed.fetch_add(u64::from(!finished), Relaxed);
+        self.statement_ns.fetch_add(nanoseconds(elapsed), Relaxed);
+        self.rows.fetch_add(rows, Relaxed);
+    }
 }
 
 impl Metrics {
+    /// Counters of a server with these sources.
+    pub(crate) fn of(sources: Vec<(String, Arc<SourceMetrics>)>) -> Self {
+        Self { sources, ..Self::default() }
+    }
+
     pub(crate) fn connection_opened(&self) {
         self.connections.fetch_add(1, Relaxed);
         self.connections_open.fetch_add(1, Relaxed);
@@ -46,7 +72,7 @@ impl Metrics {
     pub(crate) fn statement_ended(&self, finished: bool, elapsed: Duration) {
         self.statements.fetch_add(1, Relaxed);
         self.statements_failed.fetch_add(u64::from(!finished), Relaxed);
-        self.statement_ns.fetch_add(u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX), Relaxed);
+        self.statement_ns.fetch_add(nanoseconds(elapsed), Relaxed);
     }
 
     pub(crate) fn chunk_sent(&self, bytes: u64) {
@@ -136,6 +162,38 @@ impl Metrics {
             help,
             &load(&self.certificate_expires_s),
         );
+        self.render_sources(&mut out);
         out
     }
+
+    fn render_sources(&self, out: &mut String) {
+        type Value = fn(&SourceMetrics) -> f64;
+        let families: [(&str, &str, Value); 4] = [
+            ("statements", "Statements passed on to a source that ended.", |source| {
+                source.statements.load(Relaxed) as f64
+            }),
+            ("statements_failed", "Those that failed or were abandoned.", |source| {
+                source.statements_failed.load(Relaxed) as f64
+            }),
+            ("statement_seconds", "Time from their arrival to their end.", |source| {
+                Duration::from_nanos(source.statement_ns.load(Relaxed)).as_secs_f64()
+            }),
+            ("rows_sent", "Rows sent for them.", |source| source.rows.load(Relaxed) as f64),
+        ];
+        if self.sources.is_empty() {
+            return;
+        }
+        for (name, help, value) in families {
+            let name = format!("dray_source_{name}_total");
+            let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} counter");
+            for (source, counters) in &self.sources {
+                // A source's name has no character to escape.
+                let _ = writeln!(out, "{name}{{source=\"{source}\"}} {}", value(counters));
+            }
+        }
+    }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -2,11 +2,16 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use dray_wire::Secret;
 
 use crate::catalog::{CatalogError, CatalogOptions};
+use crate::relay::Source;
+
+/// How many sessions of a source may be open, unless its options say otherwise.
+const SOURCE_CONNECTIONS_MAX: usize = 16;
 
 /// What to serve, where, and to whom.
 #[derive(Debug, Clone)]
@@ -21,8 +26,12 @@ pub struct ServeOptions {
     pub unix: Option<PathBuf>,
     /// A certificate chain and its key, both PEM. With them the TCP addresses speak TLS.
     pub tls: Option<(PathBuf, PathBuf)>,
-    /// The token that clients must send. Required on every address but loopback.
+    /// The token that opens everything. Every address but loopback requires it or `grants`.
     pub token: Option<Secret>,
+    /// Tokens that open some sources only.
+    pub grants: Vec<Grant>,
+    /// The databases that statements are passed on to.
+    pub sources: Vec<SourceOptions>,
     /// An address that serves `GET /metrics` in Prometheus' text format, without authentication.
     pub metrics: Option<SocketAddr>,
     /// Whether other hosts may reach the address of `metrics`.
@@ -61,6 +70,8 @@ impl ServeOptions {
             unix: None,
             tls: None,
             token: None,
+            grants: Vec::new(),
+            sources: Vec::new(),
             metrics: None,
             metrics_public: false,
             connections_max: 1024,
@@ -74,6 +85,33 @@ impl ServeOptions {
             stall_timeout: Duration::from_secs(15 * 60),
             stall_timeout_contended: Duration::from_secs(30),
         }
+    }
+}
+
+/// A token that opens the named sources and no others.
+#[derive(Debug, Clone)]
+pub struct Grant {
+    /// The token.
+    pub token: Secret,
+    /// Names of sources; `files` stands for the server's own tables.
+    pub sources: Vec<String>,
+}
+
+/// A database that statements are passed on to, and its name.
+#[derive(Debug, Clone)]
+pub struct SourceOptions {
+    /// The name that clients use.
+    pub name: String,
+    /// The database.
+    pub source: Arc<dyn Source>,
+    /// Maximum number of open sessions. Further clients wait.
+    pub connections_max: usize,
+}
+
+impl SourceOptions {
+    /// The defaults for a source.
+    pub fn new(name: String, source: Arc<dyn Source>) -> Self {
+        Self { name, source, connections_max: SOURCE_CONNECTIONS_MAX }
     }
 }
 

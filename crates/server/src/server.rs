@@ -19,6 +19,7 @@ use crate::compute::Compute;
 use crate::connection::{self, Shared};
 use crate::engine::Engine;
 use crate::exposure;
+use crate::grants::Grants;
 use crate::known_costs::KnownCosts;
 use crate::known_lines::KnownLines;
 use crate::listen::{Incoming, Listener, tls_acceptor};
@@ -56,6 +57,7 @@ impl Server {
     async fn open_tables(options: ServeOptions) -> Result<Self, ServeError> {
         // Sockets first, so that a port in use is reported before minutes of loading.
         let bound = Bound::new(&options).await?;
+        let grants = Grants::new(&options, has_files(&options))?;
         let compute = Compute::new(options.catalog.threads);
         let failed =
             |cause: std::io::Error| ServeError::new(format!("can't start a thread: {cause}"));
@@ -63,7 +65,7 @@ impl Server {
         let catalog = options.catalog.clone();
         let opened = lease.run(move |workers| workers.block_on(catalog::open(&catalog))).await;
         let context = opened.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        Self::new(bound, &context, compute, options)
+        Self::new(bound, &context, compute, grants, options)
     }
 
     /// Like [`Server::open`], with the tables and functions of an existing session. Of
@@ -77,7 +79,8 @@ impl Server {
     ) -> BoxFuture<'static, Result<Self, ServeError>> {
         Box::pin(async move {
             let compute = Compute::new(options.catalog.threads);
-            Self::new(Bound::new(&options).await?, &context, compute, options)
+            let grants = Grants::new(&options, true)?;
+            Self::new(Bound::new(&options).await?, &context, compute, grants, options)
         })
     }
 
@@ -85,6 +88,7 @@ impl Server {
         bound: Bound,
         context: &SessionContext,
         compute: Arc<Compute>,
+        grants: Grants,
         options: ServeOptions,
     ) -> Result<Self, ServeError> {
         let tickets = Tickets::new()
@@ -94,7 +98,10 @@ impl Server {
         let shared = Arc::new(Shared {
             admission: Admission::new(engine.memory_pool(), options.wait_timeout),
             engine,
-            token: options.token,
+            metrics: Arc::new(Metrics::of(
+                grants.sources().map(|relay| (relay.name.clone(), relay.metrics.clone())).collect(),
+            )),
+            grants,
             tickets,
             instance: bound.instance,
             hello_timeout: options.hello_timeout,
@@ -103,7 +110,6 @@ impl Server {
             stall_timeout_contended: options.stall_timeout_contended,
             wait_timeout: options.wait_timeout,
             plan_timeout: options.plan_timeout,
-            metrics: Arc::new(Metrics::default()),
             known_costs: KnownCosts::default(),
             known_lines: KnownLines::default(),
             slots: Slots::new(
@@ -145,6 +151,12 @@ impl Server {
 
     async fn accept_until(self, mut stop: BoxFuture<'_, ()>) {
         let Self { listeners, metrics, shared, stop: stopping } = self;
+        for relay in shared.grants.sources() {
+            let relay = relay.clone();
+            // Without a thread, the log does not tell.
+            let check = move || relay.check();
+            let _ = std::thread::Builder::new().name("source".to_owned()).spawn(check);
+        }
         let refusals = Arc::new(Semaphore::new(REFUSALS_MAX));
         let mut connections = JoinSet::new();
         let mut accepting = JoinSet::new();
@@ -197,6 +209,13 @@ impl Server {
         }
         while connections.join_next().await.is_some() {}
     }
+}
+
+/// Whether there are tables of the server's own, or nothing else either.
+fn has_files(options: &ServeOptions) -> bool {
+    !options.catalog.tables.is_empty()
+        || options.catalog.tpch_scale.is_some()
+        || options.sources.is_empty()
 }
 
 /// The bound sockets of a server.

@@ -13,6 +13,7 @@ mod send;
 mod settings;
 mod start;
 mod stop;
+mod work;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -22,12 +23,14 @@ use dray_wire::{ErrorKind, Finished, Known, Query, Refusal, ServerError, Started
 use tracing::info;
 
 pub(crate) use self::parts::{plan, run_part};
-use self::prepare::{DisposeOnDrop, acquire_slot, lease, start};
+use self::prepare::{DisposeOnDrop, acquire_slot, lease, start, start_at_source};
 use self::send::ChunkWriter;
 use self::start::{Execution, StartedStatement};
-use self::stop::Stop;
-use crate::connection::{Closed, Connection, ns, ns_since};
-use crate::engine::{self, Plan, Portion};
+pub(crate) use self::stop::panic_error;
+use self::stop::{Stop, while_client_waits};
+use self::work::Work;
+use crate::connection::{Closed, Connection, SourceInUse, ns, ns_since, stopped, stopping_error};
+use crate::engine::{self, Portion};
 
 /// A result counts as large if it is known to have at least this many values: even at two bits a
 /// value it has [`send::LARGE_RESULT_BYTES`].
@@ -57,8 +60,14 @@ pub(crate) async fn run(
         Ok(Some(error)) => format!("failed: {}", error.message),
         Err(Closed) => "abandoned".to_owned(),
     };
-    connection.shared.metrics.statement_ended(matches!(ended, Ok(None)), arrived.elapsed());
+    let has_finished = matches!(ended, Ok(None));
+    connection.shared.metrics.statement_ended(has_finished, arrived.elapsed());
+    let source = connection.relay.as_ref().map(|relay| {
+        relay.metrics.statement_ended(has_finished, rows, arrived.elapsed());
+        relay.name.as_str()
+    });
     info!(
+        source,
         statement = query.statement,
         rows,
         chunks,
@@ -76,24 +85,29 @@ async fn run_to_end(
     arrived: Instant,
 ) -> Result<(), Stop> {
     let shared = connection.shared.clone();
+    // Before the slot, which others may use while this statement waits for a source.
+    let source = source(connection).await?;
     let slot = acquire_slot(connection).await?;
     let lease = lease(&shared, slot)?;
-    let started = start(connection, &lease, query, portion).await?;
+    let started = match &source {
+        None => start(connection, &lease, query, portion).await,
+        Some(source) => start_at_source(connection, &lease, query, source).await,
+    }?;
     // However the statement ends, its own threads drop a large plan: with the rows that its joins
     // hold, that would block the network's thread. This must be the last reference to the plan, so
     // it is declared before the others.
     let _dispose = DisposeOnDrop {
-        plan: Some(started.plan.clone()).filter(|plan| !plan.is_small()),
+        work: Some(started.work.clone()).filter(|work| !work.is_small()),
         lease: &lease,
     };
-    let StartedStatement { plan, plan_ns, compression, checksums, execution } = started;
+    let StartedStatement { work, plan_ns, compression, checksums, execution } = started;
     let mut out = Vec::new();
     let started = Started {
         statement: query.statement,
         // The session fills it in.
         query: 0,
-        schema: plan.schema.clone(),
-        estimate: plan.estimate,
+        schema: work.schema().clone(),
+        estimate: work.estimate(),
         compression,
         checksums,
         plan_ns,
@@ -101,11 +115,11 @@ async fn run_to_end(
     connection
         .session
         .started(&started, &mut out)
-        .map_err(|cause| schema_error(&plan.schema, cause.refusal(), cause.to_string()))?;
+        .map_err(|cause| schema_error(work.schema(), cause.refusal(), cause.to_string()))?;
     let mut finished = Finished { planned_only: query.plan_only, ..Finished::default() };
     if let Some(Execution { producers, chunks, chooser, times, memory: _memory }) = execution {
-        prepare_tcp(connection, &plan);
-        let mut writer = ChunkWriter::new(connection, &plan, producers, chooser, out);
+        prepare_tcp(connection, &work);
+        let mut writer = ChunkWriter::new(connection, &work, producers, chooser, out);
         writer.run(chunks).await?;
         writer.report();
         finished.execute_ns = ns(times.execute());
@@ -119,6 +133,25 @@ async fn run_to_end(
     Ok(connection.send(out).await?)
 }
 
+/// The client's session of its source, which begins with its first statement; None if the server
+/// runs the statement itself.
+async fn source(connection: &mut Connection) -> Result<Option<Arc<SourceInUse>>, Stop> {
+    let Some(relay) = connection.relay.clone() else { return Ok(None) };
+    if let Some(source) = &connection.source {
+        return Ok(Some(source.clone()));
+    }
+    let timeout = connection.shared.wait_timeout;
+    let mut stopping = connection.shared.stopping.clone();
+    let session = async {
+        tokio::select! {
+            session = relay.session(timeout) => session,
+            () = stopped(&mut stopping) => Err(stopping_error()),
+        }
+    };
+    let session = while_client_waits(connection, session).await??;
+    Ok(Some(connection.source.insert(Arc::new(SourceInUse { relay, session })).clone()))
+}
+
 /// The error of a schema that no `started` message can carry.
 fn schema_error(schema: &Schema, refusal: Refusal, message: String) -> ServerError {
     let (sqlstate, hint) = match refusal {
@@ -130,11 +163,11 @@ fn schema_error(schema: &Schema, refusal: Refusal, message: String) -> ServerErr
 }
 
 /// Resets the TCP statistics for a new transfer, and announces a result that is known to be large.
-fn prepare_tcp(connection: &mut Connection, plan: &Plan) {
+fn prepare_tcp(connection: &mut Connection, work: &Work) {
     let Some(tcp) = &mut connection.tcp else { return };
     let _ = tcp.take_delivery();
-    if let Known::Exact(rows) = plan.estimate.rows
-        && rows.saturating_mul(plan.schema.fields.len() as u64) >= LARGE_RESULT_VALUES
+    if let Known::Exact(rows) = work.estimate().rows
+        && rows.saturating_mul(work.schema().fields.len() as u64) >= LARGE_RESULT_VALUES
     {
         tcp.expect_large_result();
     }

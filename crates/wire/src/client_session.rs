@@ -15,7 +15,9 @@ use crate::message::{
     Cancel, Checksums, Error, Finished, Hello, Message, PartRequest, PlanRequest, Planned,
     Progress, Query, Report, RowLayout, Started, Welcome, check_limits,
 };
-use crate::{PAGES_SINCE, PLANS_SINCE, ProtocolError, Refusal, Result, VERSION, VERSION_MIN};
+use crate::{
+    PAGES_SINCE, PLANS_SINCE, ProtocolError, Refusal, Result, SOURCES_SINCE, VERSION, VERSION_MIN,
+};
 
 /// A message from the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +57,8 @@ pub struct ClientSession {
     state: State,
     /// The version that the connection uses.
     version: u16,
+    /// The source of the hello.
+    source: String,
     statement: u32,
     limits: Limits,
     expected: Expected,
@@ -85,6 +89,7 @@ impl Default for ClientSession {
         Self {
             state: State::New,
             version: VERSION,
+            source: String::new(),
             statement: 0,
             limits: Limits::default(),
             expected: Expected::default(),
@@ -120,18 +125,27 @@ impl ClientSession {
         self.statement
     }
 
-    /// Appends a hello.
+    /// Appends a hello. `source` names the source that gets the statements; empty for the server's
+    /// own tables.
     ///
     /// # Errors
-    /// If the token is longer than a server accepts.
-    pub fn hello(&mut self, token: &str, client: &str, out: &mut Vec<u8>) -> Result<()> {
+    /// If the token is longer than a server accepts, or no source can have this name.
+    pub fn hello(
+        &mut self,
+        token: &str,
+        client: &str,
+        source: &str,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
         let hello = Hello {
-            version_min: VERSION_MIN,
+            version_min: if source.is_empty() { VERSION_MIN } else { SOURCES_SINCE },
             version_max: VERSION,
             token: token.into(),
             client: client.to_owned(),
+            source: source.to_owned(),
         };
         hello.encode(out)?;
+        self.source = hello.source;
         self.state = State::AwaitingWelcome;
         Ok(())
     }
@@ -422,6 +436,10 @@ impl ClientSession {
         match frame.kind {
             Kind::Welcome => {
                 let welcome = Welcome::decode(payload)?;
+                if welcome.source != self.source {
+                    let what = "the server welcomes to another source than the one asked for";
+                    return Err(ProtocolError::new(Refusal::Query, what));
+                }
                 (self.state, self.version) = (State::Ready, welcome.version);
                 Ok(ServerEvent::Welcome(welcome))
             }

@@ -23,6 +23,7 @@ mod message;
 pub mod partition;
 mod secret;
 mod server_session;
+mod source;
 
 pub use client_session::{ClientSession, ServerEvent};
 pub use error::{ProtocolError, Refusal, Result};
@@ -35,14 +36,17 @@ pub use message::{
 };
 pub use secret::Secret;
 pub use server_session::{ClientEvent, ServerSession};
+pub use source::{SOURCE_NAME_BYTES_MAX, is_source_name};
 
 /// The highest version of the protocol that this crate implements.
-pub const VERSION: u16 = 5;
+pub const VERSION: u16 = 6;
 /// The lowest one.
 pub const VERSION_MIN: u16 = 2;
 /// The first version with plans of parts.
 pub const PLANS_SINCE: u16 = 4;
 /// The first version with pages.
 pub const PAGES_SINCE: u16 = 5;
+/// The first version with named sources.
+pub const SOURCES_SINCE: u16 = 6;
 /// The default TCP port of a server.
 pub const DEFAULT_PORT: u16 = 7117;

@@ -45,6 +45,8 @@ pub struct ServerSession {
     state: State,
     /// The version that the connection uses.
     version: u16,
+    /// The source of the hello.
+    source: String,
     statement: u32,
     /// CRC-32C of the running statement's query.
     query: u32,
@@ -61,6 +63,7 @@ impl Default for ServerSession {
         Self {
             state: State::AwaitingHello,
             version: VERSION,
+            source: String::new(),
             statement: 0,
             query: 0,
             chunks: 0,
@@ -142,6 +145,7 @@ impl ServerSession {
                 let hello = Hello::decode(payload)?;
                 self.state = State::Greeted;
                 self.version = VERSION.min(hello.version_max);
+                self.source.clone_from(&hello.source);
                 Ok(ClientEvent::Hello(hello))
             }
             Kind::Query => {
@@ -202,12 +206,26 @@ impl ServerSession {
         (self.chunks, self.states, self.rows, self.digest) = (0, 0, 0, 0);
     }
 
-    /// Appends the answer to a hello.
+    /// Appends the answer to a hello. `dialect` names whose SQL the connection takes; empty for the
+    /// server's own.
     ///
     /// # Errors
     /// Never: the message always fits in a frame.
-    pub fn welcome(&mut self, server: &str, instance: Instance, out: &mut Vec<u8>) -> Result<()> {
-        Welcome { version: self.version, server: server.to_owned(), instance }.encode(out)?;
+    pub fn welcome(
+        &mut self,
+        server: &str,
+        instance: Instance,
+        dialect: &str,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        let welcome = Welcome {
+            version: self.version,
+            server: server.to_owned(),
+            instance,
+            source: self.source.clone(),
+            dialect: dialect.to_owned(),
+        };
+        welcome.encode(out)?;
         self.state = State::Ready;
         Ok(())
     }

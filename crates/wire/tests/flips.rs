@@ -33,9 +33,9 @@ fn query() -> Query {
 fn requests() -> Vec<u8> {
     let mut out = Vec::new();
     let mut session = ClientSession::default();
-    session.hello("secret", "test", &mut out).unwrap();
+    session.hello("secret", "test", "", &mut out).unwrap();
     let mut welcome = Vec::new();
-    ServerSession::default().welcome(SERVER, INSTANCE, &mut welcome).unwrap();
+    ServerSession::default().welcome(SERVER, INSTANCE, "", &mut welcome).unwrap();
     let (raw, payload) = welcome.split_first_chunk().unwrap();
     session.message(session.frame(raw).unwrap(), payload).unwrap();
     session.query(query(), &mut out).unwrap();
@@ -97,7 +97,7 @@ fn answers(mut requests: &[u8]) -> Option<Vec<u8>> {
         let (payload, rest) = rest.split_at_checked(frame.payload_bytes as usize)?;
         requests = rest;
         match session.message(frame, payload).ok()? {
-            ClientEvent::Hello(_) => session.welcome(SERVER, INSTANCE, &mut out).unwrap(),
+            ClientEvent::Hello(_) => session.welcome(SERVER, INSTANCE, "", &mut out).unwrap(),
             ClientEvent::Query(query) => break query,
             _ => {}
         }
@@ -186,10 +186,10 @@ fn no_bit_of_a_plan_can_be_another_one() {
     };
     let (mut client, mut server) = (ClientSession::default(), ServerSession::default());
     let (mut said, mut welcome) = (Vec::new(), Vec::new());
-    client.hello("", "test", &mut said).unwrap();
+    client.hello("", "test", "", &mut said).unwrap();
     let (raw, payload) = said.split_first_chunk().unwrap();
     server.message(server.frame(raw).unwrap(), payload).unwrap();
-    server.welcome(SERVER, INSTANCE, &mut welcome).unwrap();
+    server.welcome(SERVER, INSTANCE, "", &mut welcome).unwrap();
     let (raw, payload) = welcome.split_first_chunk().unwrap();
     client.message(client.frame(raw).unwrap(), payload).unwrap();
     said.clear();

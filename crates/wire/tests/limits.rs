@@ -11,9 +11,9 @@ use dray_wire::{ClientSession, ErrorKind, Refusal, ServerError, ServerSession};
 fn a_token_that_no_server_would_read_is_not_sent() {
     let mut session = ClientSession::default();
     let mut out = Vec::new();
-    let error = session.hello(&"x".repeat(64 << 10), "test", &mut out).unwrap_err();
+    let error = session.hello(&"x".repeat(64 << 10), "test", "", &mut out).unwrap_err();
     assert_eq!((error.refusal(), out.len()), (Refusal::Frame, 0));
-    session.hello(&"x".repeat(60 << 10), "test", &mut out).unwrap();
+    session.hello(&"x".repeat(60 << 10), "test", "", &mut out).unwrap();
     assert_eq!(drive::requests(&out).unwrap(), ["hello"]);
 }
 

@@ -208,14 +208,18 @@ impl Pair {
     fn greet(&mut self, random: &mut Random) {
         let (token, name) = (random.text(), random.text());
         let mut out = Vec::new();
-        self.client.hello(&token, &name, &mut out).unwrap();
+        let source = ["", "shop", "A-1_z"][random.below(3)];
+        self.client.hello(&token, &name, source, &mut out).unwrap();
         let ClientEvent::Hello(hello) = self.heard(out) else { panic!("not a hello") };
         assert_eq!((hello.token.reveal(), &hello.client), (token.as_str(), &name));
+        assert_eq!(hello.source, source);
         let mut out = Vec::new();
         let instance = Instance::new([random.number() as u8; INSTANCE_BYTES]);
-        self.server.welcome(&name, instance, &mut out).unwrap();
+        let dialect = random.text();
+        self.server.welcome(&name, instance, &dialect, &mut out).unwrap();
         let ServerEvent::Welcome(welcome) = self.told(out) else { panic!("not a welcome") };
         assert_eq!((welcome.server, welcome.instance), (name, instance));
+        assert_eq!((welcome.source.as_str(), welcome.dialect), (source, dialect));
     }
 
     fn statement(&mut self, random: &mut Random) {

@@ -54,7 +54,7 @@ fn plans_are_not_sent_to_older_servers() {
     let welcomes = [&b"\x02\0\0\0\0\0"[..], &[&b"\x03\0\0\0\0\0"[..], &[0; 16]].concat()];
     for welcome in welcomes {
         let mut session = ClientSession::default();
-        session.hello("", "test", &mut Vec::new()).unwrap();
+        session.hello("", "test", "", &mut Vec::new()).unwrap();
         let bytes = frame(0x81, welcome);
         let (raw, payload) = bytes.split_first_chunk().unwrap();
         session.message(session.frame(raw).unwrap(), payload).unwrap();

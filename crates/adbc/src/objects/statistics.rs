@@ -96,6 +96,7 @@ impl SchemaStatistics {
 /// # Errors
 /// When the server can't be asked.
 pub(crate) fn statistics(session: &Session, filter: &Filter<'_>) -> Result<RecordBatch> {
+    session.check_direct()?;
     let running: Running = session.begin();
     let schemas = match session.kind {
         SourceKind::Postgres => postgres::statistics(session, filter, &running)?,

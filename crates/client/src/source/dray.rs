@@ -44,6 +44,8 @@ pub(crate) struct DraySource {
     /// The bytes of the buffer that were used.
     consumed: usize,
     server: String,
+    /// The kind of database that the server passes statements on to; None if it runs them itself.
+    dialect: Option<SourceKind>,
     place: String,
     /// The server's address for readers of parts.
     shared_uri: String,
@@ -112,7 +114,8 @@ impl DraySource {
         }
         // A parsed uri is printed without its token.
         let (place, shared_uri) = (uri.to_string(), uri.shared(options.local_socket));
-        Greeting { token, options: &options, place, shared_uri }.greet(transport, &mut wait)
+        let source = uri.source.clone().unwrap_or_default();
+        Greeting { token, source, options: &options, place, shared_uri }.greet(transport, &mut wait)
     }
 
     fn send_cancel(&mut self, check: SocketCheck<'_>) -> Result<()> {
@@ -124,6 +127,23 @@ impl DraySource {
     fn send(&mut self, message: &[u8], check: SocketCheck<'_>) -> Result<()> {
         // Half a message may be on its way.
         write_all(&mut self.transport, message, broke, check).inspect_err(|_| self.broken = true)
+    }
+
+    /// Why the server closed the connection, if it said so while nobody listened.
+    fn last_words(&mut self) -> Option<Error> {
+        let mut waits = 0;
+        let mut gone = || {
+            // The first read may pause for the check alone.
+            waits += 1;
+            match waits {
+                1 => Ok(()),
+                _ => Err(Error::new(ErrorKind::Connection, "the server is gone")),
+            }
+        };
+        match self.read_frame(&mut Arena::default(), &mut gone) {
+            Ok(Frame::Message(ServerEvent::Error(error))) => Some(error.into()),
+            _ => None,
+        }
     }
 
     /// Waits until the next frame begins to arrive. Nothing is lost when the check ends the wait.
@@ -194,6 +214,10 @@ impl Source for DraySource {
         SourceKind::Dray
     }
 
+    fn dialect(&self) -> SourceKind {
+        self.dialect.unwrap_or(SourceKind::Dray)
+    }
+
     fn place(&self) -> &str {
         &self.place
     }
@@ -211,7 +235,11 @@ impl Source for DraySource {
     }
 
     fn parameters_in(&self, sql: &str) -> usize {
-        dray_postgres::parameters_in(sql, false).unwrap_or_default()
+        let count = match self.dialect {
+            Some(SourceKind::Mysql) => dray_mysql::parameters_in(sql, true),
+            _ => dray_postgres::parameters_in(sql, false),
+        };
+        count.unwrap_or_default()
     }
 
     fn path(&self) -> TransferPath {
@@ -250,7 +278,8 @@ impl Source for DraySource {
         appended.map_err(|cause| Error::usage(cause.to_string()))?;
         self.events = FrameEvents::new(options.strings);
         let mut deadline = None;
-        self.send(&out, &mut || finish_message(cancel(), &mut deadline))
+        let sent = self.send(&out, &mut || finish_message(cancel(), &mut deadline));
+        sent.map_err(|error| self.last_words().unwrap_or(error))
     }
 
     fn next(&mut self, context: &mut ReceiveContext<'_>, cancel: CancelCheck<'_>) -> Result<Event> {
@@ -321,8 +350,8 @@ fn check_options(options: &QueryOptions) -> Result<()> {
     match options.postgres == PostgresOptions::default() {
         true => Ok(()),
         false => Err(Error::usage(
-            "extension, numeric, nonfinite, partitions and ordered are for PostgreSQL; this is a \
-             Dray server",
+            "extension, numeric, nonfinite, partitions and ordered are for PostgreSQL and MySQL \
+             themselves; this is a Dray server",
         )),
     }
 }

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use dray_format::Limits;
 use dray_wire::{
-    Checksums, CompressionChoice, PartRequest, PlanRequest, Planned, PlannedPart, Query, RowLayout,
-    ServerError,
+    Checksums, CompressionChoice, ErrorKind, PartRequest, PlanRequest, Planned, PlannedPart, Query,
+    RowLayout, ServerError,
 };
 use tracing::info;
 
@@ -39,6 +39,10 @@ pub(crate) async fn plan(connection: &mut Connection, request: PlanRequest) -> R
 
 /// Runs a part, and sends its rows or an error. Fails only if the connection ends.
 pub(crate) async fn run_part(connection: &mut Connection, part: PartRequest) -> Result<(), Closed> {
+    if let Some(relay) = &connection.relay {
+        let error = no_parts(&relay.name);
+        return fail(connection, error).await;
+    }
     let PartRequest { query, ticket } = part;
     match connection.shared.tickets.open(&ticket, &query) {
         Ok((plan, _)) if connection.plan.is_some_and(|only| only != plan) => {
@@ -50,6 +54,12 @@ pub(crate) async fn run_part(connection: &mut Connection, part: PartRequest) -> 
             fail(connection, error).await
         }
     }
+}
+
+fn no_parts(source: &str) -> ServerError {
+    let what = format!("statements for {source} can't be divided into parts");
+    let hint = "run the statement, or plan it with a connection to the database itself";
+    engine::error(ErrorKind::Query, "0A000", what, hint)
 }
 
 async fn fail(connection: &mut Connection, error: ServerError) -> Result<(), Closed> {
@@ -75,6 +85,9 @@ async fn plan_to_end(connection: &mut Connection, request: PlanRequest) -> Resul
     });
     let duration = Duration::from_millis(lease_ms);
     check_lease(duration)?;
+    if let Some(relay) = &connection.relay {
+        return Err(no_parts(&relay.name).into());
+    }
     let slot = acquire_slot(connection).await?;
     let lease = lease(&shared, slot)?;
     let planning = Planning::new();

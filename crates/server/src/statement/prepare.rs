@@ -4,16 +4,19 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 
+use dray_format::arrow::schema_from_arrow;
 use dray_wire::{ErrorKind, Query, ServerError};
 use futures::FutureExt;
 use tokio::runtime::Handle;
 
 use super::start::{PeerNetwork, StartedStatement, Starter};
 use super::stop::{Stop, panic_error, while_client_waits};
+use super::work::{SourceWork, Work};
 use crate::compute::Lease;
-use crate::connection::{Connection, Shared, ns_since, stopped, stopping_error};
-use crate::engine::{self, Plan, Portion};
+use crate::connection::{Connection, Shared, SourceInUse, ns_since, stopped, stopping_error};
+use crate::engine::{self, Portion};
 use crate::planning::{CancelOnDrop, Planning};
+use crate::relay::{self, Begun, SourceStatement};
 use crate::slots::StatementSlot;
 use crate::tcp::TcpMonitor;
 
@@ -71,11 +74,7 @@ pub(super) async fn start(
     portion: Option<Portion>,
 ) -> Result<StartedStatement, Stop> {
     let shared = connection.shared.clone();
-    let network = PeerNetwork {
-        locality: connection.locality,
-        round_trip: connection.tcp.as_ref().and_then(TcpMonitor::round_trip).unwrap_or_default(),
-        line: connection.line,
-    };
+    let network = network(connection);
     let (planning, query) = (Planning::new(), query.clone());
     let looked_up = Instant::now();
     let trivial = match &portion {
@@ -90,7 +89,7 @@ pub(super) async fn start(
             known_costs: &shared.known_costs,
             planning: &planning,
         };
-        let start = starter.start_plan(plan, ns_since(looked_up), &query, network);
+        let start = starter.start_work(Work::Engine(plan), ns_since(looked_up), &query, network);
         let started =
             while_client_waits(connection, AssertUnwindSafe(start).catch_unwind()).await?;
         return Ok(started.unwrap_or_else(|panic| Err(panic_error(panic)))?);
@@ -107,6 +106,58 @@ pub(super) async fn start(
         starter.start(&query, portion.as_ref(), network)
     };
     while_planning(connection, lease, planning, work).await
+}
+
+/// Passes a statement on to a source, and starts what sends its rows. The source may take its time,
+/// since many databases run most of a statement before they tell its columns.
+pub(super) async fn start_at_source(
+    connection: &mut Connection,
+    lease: &Lease,
+    query: &Arc<Query>,
+    source: &SourceInUse,
+) -> Result<StartedStatement, Stop> {
+    let (shared, sent) = (connection.shared.clone(), Instant::now());
+    let Some(workers) = lease.workers() else {
+        return Err(engine::error(ErrorKind::Internal, "XX000", "no threads", "").into());
+    };
+    let statement = SourceStatement {
+        sql: query.sql.clone(),
+        parameters: engine::parameter_row(query)?,
+        limits: query.limits,
+        plan_only: query.plan_only,
+    };
+    let (sink, begins, rows) = relay::channel();
+    while_client_waits(connection, source.session.begin(statement, sink)).await??;
+    // If the client leaves or cancels, dropping `rows` stops the session.
+    let begun = while_client_waits(connection, begins).await?;
+    let Begun { schema, estimate } = begun.unwrap_or_else(|_| Err(relay::lost()))?;
+    let schema = schema_from_arrow(&schema).map_err(|cause| {
+        let hint = "cast the column in the query";
+        engine::error(ErrorKind::Query, "0A000", cause.to_string(), hint)
+    })?;
+    let name = &source.relay.name;
+    let threads = shared.compute.threads();
+    let work = SourceWork::new(name, Arc::new(schema), estimate, threads, rows);
+    let planning = Planning::new();
+    let starter = Starter {
+        workers,
+        engine: &shared.engine,
+        admission: &shared.admission,
+        known_costs: &shared.known_costs,
+        planning: &planning,
+    };
+    let network = network(connection);
+    let start = starter.start_work(Work::Source(work), ns_since(sent), query, network);
+    Ok(while_client_waits(connection, start).await??)
+}
+
+/// What is known of the network to the client.
+fn network(connection: &Connection) -> PeerNetwork {
+    PeerNetwork {
+        locality: connection.locality,
+        round_trip: connection.tcp.as_ref().and_then(TcpMonitor::round_trip).unwrap_or_default(),
+        line: connection.line,
+    }
 }
 
 /// Does work that begins with `planning` on a statement's own threads. Planning has a timeout.
@@ -133,16 +184,16 @@ pub(super) async fn while_planning<T: Send + 'static>(
     Ok(while_client_waits(connection, done).await??)
 }
 
-/// Drops a plan on the statement's own threads.
+/// Drops work on the statement's own threads.
 pub(super) struct DisposeOnDrop<'a> {
-    pub(super) plan: Option<Plan>,
+    pub(super) work: Option<Work>,
     pub(super) lease: &'a Lease,
 }
 
 impl Drop for DisposeOnDrop<'_> {
     fn drop(&mut self) {
-        if let Some(plan) = self.plan.take() {
-            self.lease.dispose(plan);
+        if let Some(work) = self.work.take() {
+            self.lease.dispose(work);
         }
     }
 }

@@ -14,7 +14,8 @@ use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
 use super::stop::panic_error;
-use crate::engine::{self, Plan};
+use super::work::Work;
+use crate::engine;
 
 pub(super) type Producers = JoinSet<Result<(), ServerError>>;
 
@@ -27,22 +28,22 @@ pub(super) struct Output {
     pub(super) times: Arc<Times>,
 }
 
-/// Starts a producer for each partition. The producer of a small plan first runs right here for as
+/// Starts a producer for each partition. The producer of small work first runs right here for as
 /// long as it does not wait: its result is then complete without a switch to another thread.
 pub(super) async fn start_producers(
     workers: &Handle,
-    plan: &Plan,
+    work: &Work,
     output: Output,
 ) -> Result<Producers, ServerError> {
     let Output { settings, chooser, pages, queue, times } = output;
     let mut producers = Producers::new();
-    let streams = plan.execute()?;
-    let runs_inline = streams.len() == 1 && plan.is_small();
+    let streams = work.execute()?;
+    let runs_inline = streams.len() == 1 && work.is_small();
     // With fewer streams than threads, each stream encodes several chunks in parallel.
-    let chunks_in_parallel = (plan.threads() / streams.len().max(1)).max(1);
+    let chunks_in_parallel = (work.threads() / streams.len().max(1)).max(1);
     let dictionary_budget = Arc::new(DictionaryBudget::new(&settings.limits));
     for stream in streams {
-        let mut chunker = Chunker::new(plan.schema.clone(), settings)
+        let mut chunker = Chunker::new(work.schema().clone(), settings)
             .with_dictionaries(dictionary_budget.clone());
         if let Some(chooser) = &chooser {
             chunker = chunker.with_chooser(chooser.clone());
@@ -71,7 +72,7 @@ pub(super) async fn start_producers(
 /// The error of a producer that failed.
 fn error_of(failure: Failure<SourceError>) -> Result<(), ServerError> {
     match failure {
-        Failure::Source(SourceError::Engine(cause)) => Err(engine::execution_error(*cause)),
+        Failure::Source(SourceError::Failed(error)) => Err(*error),
         Failure::Encode(EncodeError::TooLarge { bytes, bytes_max }) => {
             let what = format!("rows take {bytes} bytes as pages, {bytes_max} are allowed");
             let hint = "ask for layout auto or columns, or raise row_bytes_max";
@@ -99,17 +100,17 @@ fn error_of(failure: Failure<SourceError>) -> Result<(), ServerError> {
 
 /// Why a stream of batches failed.
 enum SourceError {
-    Engine(Box<datafusion::common::DataFusionError>),
+    Failed(Box<ServerError>),
     /// A column can't be sent.
     Columns(dray_format::Error),
 }
 
 /// The batches of a record batch: more than one if a column's strings are too long for one.
 fn to_batches(
-    batch: datafusion::common::Result<arrow::array::RecordBatch>,
+    batch: Result<arrow::array::RecordBatch, ServerError>,
 ) -> Vec<Result<Batch, SourceError>> {
     match batch {
-        Err(cause) => vec![Err(SourceError::Engine(Box::new(cause)))],
+        Err(error) => vec![Err(SourceError::Failed(Box::new(error)))],
         Ok(batch) => match engine::batches(batch) {
             Ok(batches) => batches.into_iter().map(|(_, batch)| Ok(batch)).collect(),
             Err(cause) => vec![Err(SourceError::Columns(cause))],

@@ -14,8 +14,9 @@ use dray_wire::{
 
 use super::produce::Producers;
 use super::stop::{Stop, check_event, check_producer};
+use super::work::Work;
 use crate::connection::{Connection, StallDetector, ns};
-use crate::engine::{self, Plan};
+use crate::engine;
 use crate::socket::Outgoing;
 use crate::tcp::TcpMonitor;
 
@@ -30,7 +31,7 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
 /// The writer of one result.
 pub(super) struct ChunkWriter<'a> {
     connection: &'a mut Connection,
-    plan: &'a Plan,
+    work: &'a Work,
     producers: Producers,
     chooser: Option<Arc<Chooser>>,
     /// What encoding took so far, by column.
@@ -45,13 +46,13 @@ impl<'a> ChunkWriter<'a> {
     /// A writer of the producers' chunks. `out` has the messages to send before the first chunk.
     pub(super) fn new(
         connection: &'a mut Connection,
-        plan: &'a Plan,
+        work: &'a Work,
         producers: Producers,
         chooser: Option<Arc<Chooser>>,
         out: Vec<u8>,
     ) -> Self {
-        let encoded = vec![Encoded::default(); plan.schema.fields.len()];
-        Self { connection, plan, producers, chooser, encoded, out, sent_bytes: 0, socket_ns: 0 }
+        let encoded = vec![Encoded::default(); work.schema().fields.len()];
+        Self { connection, work, producers, chooser, encoded, out, sent_bytes: 0, socket_ns: 0 }
     }
 
     /// Sends all chunks, until the queue ends and all producers have finished.
@@ -78,7 +79,7 @@ impl<'a> ChunkWriter<'a> {
                 },
                 event = self.connection.event() => check_event(event?)?,
                 _ = progress.tick() => {
-                    let rows_read = self.plan.rows_read();
+                    let rows_read = self.work.rows_read();
                     let told = self.connection.session.progress(rows_read, &mut self.out);
                     told.map_err(|_| Stop::Closed)?;
                 }
@@ -194,7 +195,7 @@ impl<'a> ChunkWriter<'a> {
                 shared.known_lines.set(host, seen);
             }
             shared.metrics.price_set(seen.price_ns);
-            shared.known_costs.set(&self.plan.tables, &self.plan.schema, chooser.costs());
+            shared.known_costs.set(self.work.tables(), self.work.schema(), chooser.costs());
         }
         shared.metrics.encoded(&self.encoded);
         let (_, chunks) = session.sent();

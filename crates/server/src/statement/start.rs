@@ -10,9 +10,10 @@ use tokio::runtime::Handle;
 
 use super::produce::{Output, Producers, start_producers};
 use super::settings::{chunks_in_progress, pages, resolve_compression, settings};
+use super::work::Work;
 use crate::admission::{Admission, MemoryGrant, MemoryNeed};
 use crate::connection::ns_since;
-use crate::engine::{self, Engine, Plan, Portion};
+use crate::engine::{self, Engine, Portion};
 use crate::known_costs::KnownCosts;
 use crate::planning::Planning;
 use crate::socket::PeerLocality;
@@ -39,7 +40,7 @@ pub(super) struct PeerNetwork {
 
 /// A planned statement, which runs unless its query asks for the plan only.
 pub(super) struct StartedStatement {
-    pub(super) plan: Plan,
+    pub(super) work: Work,
     pub(super) plan_ns: u64,
     pub(super) compression: CompressionChoice,
     pub(super) checksums: bool,
@@ -81,34 +82,34 @@ impl Starter<'_> {
                 }
             };
             self.planning.finish();
-            self.start_plan(plan, ns_since(started), query, network).await
+            self.start_work(Work::Engine(plan), ns_since(started), query, network).await
         })
     }
 
-    /// Starts a plan, which took `plan_ns` nanoseconds to make.
-    pub(super) async fn start_plan(
+    /// Starts work, which took `plan_ns` nanoseconds to plan.
+    pub(super) async fn start_work(
         &self,
-        plan: Plan,
+        work: Work,
         plan_ns: u64,
         query: &Query,
         network: PeerNetwork,
     ) -> Result<StartedStatement, ServerError> {
-        let settings = settings(query, network.locality, self.admission, plan.threads());
+        let settings = settings(query, network.locality, self.admission, work.threads());
         let compression = resolve_compression(query.compression, network.locality);
         let execution = match query.plan_only {
             true => None,
             false => {
                 let row_layout = query.layout;
-                Some(self.execute(&plan, network, settings, compression, row_layout).await?)
+                Some(self.execute(&work, network, settings, compression, row_layout).await?)
             }
         };
         let checksums = settings.checksum;
-        Ok(StartedStatement { plan, plan_ns, compression, checksums, execution })
+        Ok(StartedStatement { work, plan_ns, compression, checksums, execution })
     }
 
     async fn execute(
         &self,
-        plan: &Plan,
+        work: &Work,
         network: PeerNetwork,
         settings: Settings,
         compression: CompressionChoice,
@@ -118,10 +119,10 @@ impl Starter<'_> {
         let line = line.unwrap_or_else(|| Line::guessed(round_trip));
         let adapts = compression == CompressionChoice::Auto && row_layout != RowLayout::Pages;
         let chooser = adapts.then(|| {
-            let known = self.known_costs.of(&plan.tables, &plan.schema);
+            let known = self.known_costs.of(work.tables(), work.schema());
             let known = |column: usize| known.get(column).cloned().flatten();
             let level_max = ADAPTIVE_ZSTD_LEVEL_MAX;
-            Arc::new(Chooser::with_costs(&plan.schema, line, round_trip, level_max, known))
+            Arc::new(Chooser::with_costs(work.schema(), line, round_trip, level_max, known))
         });
         let chunk_bytes_max = match row_layout {
             RowLayout::Chunks => settings.limits.chunk_bytes_max,
@@ -139,10 +140,10 @@ impl Starter<'_> {
             }
         };
         let need = MemoryNeed {
-            buffers_rows: plan.buffers_rows(),
-            scan_bytes: plan.scan_bytes(),
-            result_bytes: plan.result_bytes_max(
-                u64::from(bytes_max) + chunks_in_progress(plan.threads()) * chunk_bytes_max,
+            buffers_rows: work.buffers_rows(),
+            scan_bytes: work.scan_bytes(),
+            result_bytes: work.result_bytes_max(
+                u64::from(bytes_max) + chunks_in_progress(work.threads()) * chunk_bytes_max,
             ),
         };
         let memory = tokio::select! {
@@ -150,16 +151,16 @@ impl Starter<'_> {
             memory = self.admission.admit(need) => memory?,
             cancelled = self.planning.cancelled() => return Err(cancelled),
         };
-        let (sender, chunks) = queue(bytes_max, chunks_min, plan.threads() + 1);
+        let (sender, chunks) = queue(bytes_max, chunks_min, work.threads() + 1);
         let times = Arc::new(Times::default());
         let output = Output {
             settings,
-            pages: pages(&plan.schema, row_layout, compression, chooser.as_ref())?,
+            pages: pages(work.schema(), row_layout, compression, chooser.as_ref())?,
             chooser: chooser.clone(),
             queue: sender,
             times: times.clone(),
         };
-        let producers = start_producers(self.workers, plan, output).await?;
+        let producers = start_producers(self.workers, work, output).await?;
         Ok(Execution { producers, chunks, chooser, times, memory })
     }
 }

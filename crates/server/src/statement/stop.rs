@@ -72,7 +72,7 @@ pub(super) fn check_producer(
 }
 
 /// The error of a panic on one of the statement's threads.
-pub(super) fn panic_error(panic: Box<dyn Any + Send>) -> ServerError {
+pub(crate) fn panic_error(panic: Box<dyn Any + Send>) -> ServerError {
     let text = panic
         .downcast_ref::<String>()
         .map(String::as_str)

@@ -47,7 +47,7 @@ fn frame(stream: &mut impl Read) -> Vec<u8> {
 /// The server's answer to a hello.
 fn greet(stream: &mut (impl Read + Write), token: &str) -> ServerEvent {
     let (mut session, mut hello) = (ClientSession::default(), Vec::new());
-    session.hello(token, "test", &mut hello).unwrap();
+    session.hello(token, "test", "", &mut hello).unwrap();
     stream.write_all(&hello).unwrap();
     let answer = frame(stream);
     let (header, payload) = answer.split_first_chunk().unwrap();
@@ -189,7 +189,7 @@ fn a_client_stays_if_another_server_listens() {
     let server = Running::start();
     let welcome = |instance| {
         let mut out = Vec::new();
-        ServerSession::default().welcome("impostor", instance, &mut out).unwrap();
+        ServerSession::default().welcome("impostor", instance, "", &mut out).unwrap();
         out
     };
     let answers = [

@@ -5,7 +5,8 @@ use dray_format::{Cursor, ErrorKind as FormatErrorKind, Limits, Schema, put_byte
 
 use super::{Message, invalid};
 use crate::frame::{HANDSHAKE_BYTES_MAX, Kind, MESSAGE_BYTES_MAX};
-use crate::{ProtocolError, Refusal, Result, Secret, VERSION, VERSION_MIN};
+use crate::source::is_source_name;
+use crate::{ProtocolError, Refusal, Result, SOURCES_SINCE, Secret, VERSION, VERSION_MIN};
 
 const MAGIC: [u8; 4] = *b"DRAY";
 /// The lowest `chunk_bytes_max` that a client may set.
@@ -22,6 +23,9 @@ pub struct Hello {
     pub token: Secret,
     /// The client's name and version, for the server's log.
     pub client: String,
+    /// The source that gets the statements; empty for the server's own tables. Sent only if
+    /// `version_min` is at least [`SOURCES_SINCE`]: older servers would not look at it.
+    pub source: String,
 }
 
 impl Message for Hello {
@@ -34,7 +38,14 @@ impl Message for Hello {
         out.extend_from_slice(&self.version_max.to_le_bytes());
         put_bytes(out, self.token.reveal().as_bytes())?;
         put_bytes(out, self.client.as_bytes())?;
-        Ok(())
+        match self.version_min >= SOURCES_SINCE {
+            true => {
+                check_source(&self.source)?;
+                Ok(put_bytes(out, self.source.as_bytes())?)
+            }
+            false if self.source.is_empty() => Ok(()),
+            false => Err(invalid("a source in a hello of a version without sources")),
+        }
     }
 
     fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
@@ -50,12 +61,22 @@ impl Message for Hello {
             );
             return Err(ProtocolError::new(Refusal::Version, what));
         }
-        Ok(Self {
-            version_min,
-            version_max,
-            token: cursor.string("token")?.into(),
-            client: cursor.string("client")?.to_owned(),
-        })
+        let token = cursor.string("token")?.into();
+        let client = cursor.string("client")?.to_owned();
+        let mut source = String::new();
+        if version_min >= SOURCES_SINCE {
+            source = cursor.string("source")?.to_owned();
+            check_source(&source)?;
+        }
+        Ok(Self { version_min, version_max, token, client, source })
+    }
+}
+
+/// Checks the name of a source, which may be empty.
+fn check_source(name: &str) -> Result<()> {
+    match name.is_empty() || is_source_name(name) {
+        true => Ok(()),
+        false => Err(invalid("a source whose name has not the form of one")),
     }
 }
 

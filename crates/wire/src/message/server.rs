@@ -6,7 +6,9 @@ use dray_format::{Cursor, Schema, put_bytes};
 
 use super::{CompressionChoice, Message, boolean, invalid};
 use crate::frame::{HANDSHAKE_BYTES_MAX, Kind};
-use crate::{INSTANCE_BYTES, Instance, ProtocolError, Refusal, Result, VERSION, VERSION_MIN};
+use crate::{
+    INSTANCE_BYTES, Instance, ProtocolError, Refusal, Result, SOURCES_SINCE, VERSION, VERSION_MIN,
+};
 
 /// The texts of an error are truncated to this size, so that it fits in a frame before welcome.
 const TEXT_BYTES_MAX: usize = 16 << 10;
@@ -24,6 +26,11 @@ pub struct Welcome {
     pub server: String,
     /// The server's instance; [`Instance::NONE`] before version 3.
     pub instance: Instance,
+    /// The source of the hello.
+    pub source: String,
+    /// Whose SQL the connection takes, such as `postgresql`; empty for the server's own, and
+    /// before version 6.
+    pub dialect: String,
 }
 
 impl Message for Welcome {
@@ -35,6 +42,10 @@ impl Message for Welcome {
         put_bytes(out, self.server.as_bytes())?;
         if self.version >= INSTANCE_SINCE {
             out.extend_from_slice(self.instance.bytes());
+        }
+        if self.version >= SOURCES_SINCE {
+            put_bytes(out, self.source.as_bytes())?;
+            put_bytes(out, self.dialect.as_bytes())?;
         }
         Ok(())
     }
@@ -53,7 +64,12 @@ impl Message for Welcome {
         if version >= INSTANCE_SINCE {
             instance.copy_from_slice(cursor.take(INSTANCE_BYTES, "instance")?);
         }
-        Ok(Self { version, server, instance: Instance::new(instance) })
+        let (mut source, mut dialect) = (String::new(), String::new());
+        if version >= SOURCES_SINCE {
+            source = cursor.string("source")?.to_owned();
+            dialect = cursor.string("dialect")?.to_owned();
+        }
+        Ok(Self { version, server, instance: Instance::new(instance), source, dialect })
     }
 }
 
@@ -336,11 +352,12 @@ pub enum ErrorKind {
     Cancelled = 7,
     Shutdown = 8,
     Internal = 9,
+    Source = 10,
 }
 
 impl ErrorKind {
     /// All kinds, in the order of their codes.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Protocol,
         Self::Authentication,
         Self::Query,
@@ -350,6 +367,7 @@ impl ErrorKind {
         Self::Cancelled,
         Self::Shutdown,
         Self::Internal,
+        Self::Source,
     ];
 }
 
@@ -385,7 +403,7 @@ impl Message for Error {
         let statement = cursor.u32("statement")?;
         let code = cursor.u8("kind")?;
         let Some(kind) = ErrorKind::ALL.into_iter().find(|kind| *kind as u8 == code) else {
-            return Err(invalid(format!("error kind {code}, expected 1 to 9")));
+            return Err(invalid(format!("error kind {code}, expected 1 to 10")));
         };
         let sqlstate = cursor.string("sqlstate")?.to_owned();
         if !sqlstate.is_empty() && sqlstate.chars().count() != 5 {

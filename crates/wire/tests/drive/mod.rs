@@ -111,8 +111,8 @@ pub fn started(statement: u32, schema: Schema) -> Started {
 pub fn begun(schema: Schema) -> Vec<u8> {
     let (mut client, mut server) = (ClientSession::default(), ServerSession::default());
     let (mut said, mut out) = (Vec::new(), Vec::new());
-    client.hello("", "test", &mut said).unwrap();
-    server.welcome("test", Instance::NONE, &mut out).unwrap();
+    client.hello("", "test", "", &mut said).unwrap();
+    server.welcome("test", Instance::NONE, "", &mut out).unwrap();
     let (raw, payload) = out.split_first_chunk().unwrap();
     client.message(client.frame(raw).unwrap(), payload).unwrap();
     said.clear();
@@ -162,17 +162,39 @@ impl PartialEq for Heard {
 pub fn exchange(bytes: &[u8]) -> Result<Heard, Refused> {
     let (count, rest) = bytes.split_first_chunk().unwrap();
     let (requests, answers) = rest.split_at(u32::from_le_bytes(*count) as usize);
-    heard(answers, asked(requests)?.1)
+    heard_from(&source(requests), answers, asked(requests)?.1)
+}
+
+/// The source of a client's hello; empty without one.
+fn source(requests: &[u8]) -> String {
+    let mut session = ServerSession::default();
+    let hello = requests.split_first_chunk().and_then(|(raw, rest)| {
+        let frame = session.frame(raw).ok()?;
+        session.message(frame, rest.get(..frame.payload_bytes as usize)?).ok()
+    });
+    match hello {
+        Some(ClientEvent::Hello(hello)) => hello.source,
+        _ => String::new(),
+    }
 }
 
 /// Reads a server's answers as a client that sends these queries one after the other.
 pub fn heard(
+    bytes: &[u8],
+    queries: impl IntoIterator<Item = impl Into<Asked>>,
+) -> Result<Heard, Refused> {
+    heard_from("", bytes, queries)
+}
+
+/// Like [`heard`], as a client of this source.
+fn heard_from(
+    source: &str,
     mut bytes: &[u8],
     queries: impl IntoIterator<Item = impl Into<Asked>>,
 ) -> Result<Heard, Refused> {
     let mut queries = queries.into_iter();
     let mut session = ClientSession::default();
-    session.hello("", "test", &mut Vec::new())?;
+    session.hello("", "test", source, &mut Vec::new())?;
     let mut schema = Arc::<Schema>::default();
     let (mut names, mut tables, mut batches, mut limits) =
         (Vec::new(), Vec::new(), Vec::new(), Limits::default());
@@ -276,7 +298,7 @@ pub fn asked(mut bytes: &[u8]) -> Result<(Vec<&'static str>, Vec<Asked>), Refuse
         bytes = rest;
         names.push(match session.message(frame, payload)? {
             ClientEvent::Hello(_) => {
-                session.welcome("test", Instance::NONE, &mut out)?;
+                session.welcome("test", Instance::NONE, "", &mut out)?;
                 "hello"
             }
             ClientEvent::Query(query) => {

@@ -11,6 +11,7 @@ use super::{DraySource, READ_BUFFER_BYTES};
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory::Arena;
 use crate::options::ConnectOptions;
+use crate::source::SourceKind;
 use crate::source::frames::{DecoderCache, Frame, FrameEvents};
 
 /// The most time for an attempt to move.
@@ -19,6 +20,8 @@ const MOVE_TIMEOUT: Duration = Duration::from_secs(1);
 /// What a client says to a server first, over each transport.
 pub(super) struct Greeting<'a> {
     pub(super) token: Secret,
+    /// The source that gets the statements; empty for the server's own tables.
+    pub(super) source: String,
     pub(super) options: &'a ConnectOptions,
     /// The address that the user gave, without secrets.
     pub(super) place: String,
@@ -69,6 +72,7 @@ impl Greeting<'_> {
             buffer: Vec::with_capacity(READ_BUFFER_BYTES),
             consumed: 0,
             server: String::new(),
+            dialect: None,
             place: self.place.clone(),
             shared_uri: self.shared_uri.clone(),
             ticket: None,
@@ -77,12 +81,14 @@ impl Greeting<'_> {
             decoders: DecoderCache::default(),
         };
         let mut hello = Vec::new();
-        connection.session.hello(self.token.reveal(), &self.options.client, &mut hello)?;
+        let Self { token, options, source, .. } = self;
+        connection.session.hello(token.reveal(), &options.client, source, &mut hello)?;
         let mut check = || wait.check().map_err(|_| self.late());
         connection.send(&hello, &mut check)?;
         match connection.read_frame(&mut Arena::default(), &mut check)? {
-            Frame::Message(ServerEvent::Welcome(Welcome { server, instance, .. })) => {
+            Frame::Message(ServerEvent::Welcome(Welcome { server, instance, dialect, .. })) => {
                 connection.server = server;
+                connection.dialect = dialect_of(&dialect);
                 Ok((connection, instance))
             }
             Frame::Message(ServerEvent::Error(error)) => Err(error.into()),
@@ -97,5 +103,15 @@ impl Greeting<'_> {
         let what = format!("{} did not greet within {:?}", self.place, self.options.timeout);
         Error::new(ErrorKind::Connection, what)
             .with_hint("is a dray server there, and TLS the same at both ends?")
+    }
+}
+
+/// The kind of database that a dialect is of; None for the server's own, and for one that this
+/// client does not know.
+fn dialect_of(name: &str) -> Option<SourceKind> {
+    match name {
+        "postgresql" => Some(SourceKind::Postgres),
+        "mysql" => Some(SourceKind::Mysql),
+        _ => None,
     }
 }

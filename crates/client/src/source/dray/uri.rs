@@ -1,10 +1,11 @@
-//! Where a server is: `dray://[TOKEN@]HOST[:PORT]`, `drays://…` for TLS, `dray+unix:///PATH`.
+//! Where a server is: `dray://[TOKEN@]HOST[:PORT][/SOURCE]`, `drays://…` for TLS,
+//! `dray+unix:///PATH[?source=SOURCE]`.
 
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use dray_net::percent_decode;
-use dray_wire::Secret;
+use dray_wire::{Secret, is_source_name};
 
 use crate::error::{Error, Result};
 
@@ -13,6 +14,8 @@ use crate::error::{Error, Result};
 pub struct Uri {
     pub(crate) place: Place,
     pub(crate) token: Option<Secret>,
+    /// The source that gets the statements; None for the server's own tables.
+    pub(crate) source: Option<String>,
     /// The options after `?`.
     pub(crate) options: Vec<(String, String)>,
 }
@@ -24,7 +27,8 @@ pub(crate) enum Place {
 }
 
 /// The options that a uri may have after its `?`.
-const OPTIONS: [&str; 5] = ["token", "ca", "plain_token", "read_timeout", "local_socket"];
+const OPTIONS: [&str; 6] = ["token", "ca", "plain_token", "read_timeout", "local_socket", SOURCE];
+const SOURCE: &str = "source";
 
 /// Errors quote nothing of the uri but its scheme: a wrong part may be a token in its place.
 impl FromStr for Uri {
@@ -35,6 +39,9 @@ impl FromStr for Uri {
             Some((text, options)) => (text, parse_options(options)?),
             None => (text, Vec::new()),
         };
+        let (named, options): (Vec<_>, Vec<_>) =
+            options.into_iter().partition(|(key, _)| key == SOURCE);
+        let named = named.into_iter().next_back().map(|(_, name)| name);
         if let Some(path) = text.strip_prefix("dray+unix://") {
             if !path.starts_with('/') {
                 return Err(Error::usage("the uri of a Unix socket has no path")
@@ -43,6 +50,7 @@ impl FromStr for Uri {
             return Ok(Self {
                 place: Place::Unix(PathBuf::from(decode(path, "path")?)),
                 token: None,
+                source: named.map(source_name).transpose()?,
                 options,
             });
         }
@@ -66,7 +74,16 @@ impl FromStr for Uri {
             }
             None => (None, rest),
         };
-        let address = address.strip_suffix('/').unwrap_or(address);
+        let (address, path) = address.split_once('/').unwrap_or((address, ""));
+        let source = match (path, named) {
+            ("", named) => named,
+            (path, None) => Some(decode(path, "source")?),
+            (_, Some(_)) => {
+                return Err(
+                    Error::usage("the uri names a source twice").with_hint("dray://host:port/NAME")
+                );
+            }
+        };
         let (host, port) = match address.rsplit_once(':') {
             // A colon within brackets belongs to an IPv6 address.
             Some((host, port)) if !port.ends_with(']') => {
@@ -88,7 +105,8 @@ impl FromStr for Uri {
                 Error::usage("the uri's host has a character that no host has").with_hint(hint)
             );
         }
-        Ok(Self { place: Place::Tcp { host: host.to_owned(), port, tls }, token, options })
+        let place = Place::Tcp { host: host.to_owned(), port, tls };
+        Ok(Self { place, token, source: source.map(source_name).transpose()?, options })
     }
 }
 
@@ -111,6 +129,18 @@ impl Uri {
     }
 }
 
+/// # Errors
+/// If no source can have this name. It is not quoted, as nothing of a uri is.
+fn source_name(text: String) -> Result<String> {
+    match is_source_name(&text) {
+        true => Ok(text),
+        false => Err(Error::usage("the uri's path is not the name of a source").with_hint(
+            "dray://host:port/NAME, of letters, digits, _ and -; / ? @ % within a token as %2F \
+             %3F %40 %25",
+        )),
+    }
+}
+
 fn is_scheme(text: &str) -> bool {
     text.len() <= 16 && text.chars().all(|c| c.is_ascii_lowercase() || c == '+')
 }
@@ -119,14 +149,19 @@ fn is_scheme(text: &str) -> bool {
 impl std::fmt::Display for Uri {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.place {
-            Place::Unix(path) => write!(f, "dray+unix://{}", path.display()),
+            Place::Unix(path) => write!(f, "dray+unix://{}", path.display())?,
             Place::Tcp { host, port, tls } => {
                 let scheme = if *tls { "drays" } else { "dray" };
                 match host.contains(':') {
-                    true => write!(f, "{scheme}://[{host}]:{port}"),
-                    false => write!(f, "{scheme}://{host}:{port}"),
+                    true => write!(f, "{scheme}://[{host}]:{port}")?,
+                    false => write!(f, "{scheme}://{host}:{port}")?,
                 }
             }
+        }
+        match (&self.place, &self.source) {
+            (_, None) => Ok(()),
+            (Place::Unix(_), Some(source)) => write!(f, "?{SOURCE}={source}"),
+            (Place::Tcp { .. }, Some(source)) => write!(f, "/{source}"),
         }
     }
 }
@@ -185,6 +220,12 @@ mod tests {
         let odd = parse("dray+unix:///tmp/a%3Fb%25c?token=t");
         assert_eq!(odd.shared(false), "dray+unix:///tmp/a%3Fb%25c?local_socket=false");
         assert_eq!(parse(&odd.shared(false)).place, odd.place);
+        for named in ["dray://db:7117/shop", "dray+unix:///tmp/a?source=shop"] {
+            let uri = parse(named);
+            assert_eq!((uri.source.as_deref(), uri.to_string().as_str()), (Some("shop"), named));
+        }
+        assert_eq!(parse("dray://s@[::1]/shop?ca=x").to_string(), "dray://[::1]:7117/shop");
+        assert_eq!(parse("dray://db?source=shop").source.as_deref(), Some("shop"));
         assert!(odd.has_token() && !parse(&odd.shared(true)).has_token());
     }
 
@@ -202,6 +243,10 @@ mod tests {
             "dray://db?x",
             "dray://db?x=1",
             "dray://%@h",
+            "dray://db/a/b",
+            "dray://db/a.b",
+            "dray://db/a?source=b",
+            "dray+unix:///p?source=",
             "dray://%+1@h",
         ] {
             assert!(text.parse::<Uri>().is_err(), "{text:?}");

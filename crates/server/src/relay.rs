@@ -1,0 +1,162 @@
+//! Sources: databases that statements are passed on to.
+//!
+//! ```text
+//!   connection ── statement ─▶ a session's thread: run ─▶ ResultSink ─▶ Rows ─▶ produce: chunks …
+//!                                     │                    one batch waits here
+//!                                     └── the database
+//! ```
+//!
+//! A session belongs to one client's connection, from its first statement until the client leaves,
+//! so nothing that a statement leaves behind in it reaches another client. It has a thread of its
+//! own, since [`Source`] blocks.
+
+mod session;
+mod sink;
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use arrow::array::RecordBatch;
+use dray_format::Limits;
+use dray_wire::{ErrorKind, ServerError};
+use tokio::sync::Semaphore;
+use tracing::{debug, info, warn};
+
+pub(crate) use self::session::RelaySession;
+pub(crate) use self::sink::{Begun, Rows, channel, lost};
+pub use self::sink::{ResultSink, Stopped};
+use crate::engine;
+use crate::metrics::SourceMetrics;
+use crate::options::SourceOptions;
+use crate::slots::Waiting;
+
+/// A database that statements are passed on to. Its methods block; the server calls them on threads
+/// of their own. Errors must not show passwords: clients and the log get them.
+pub trait Source: Debug + Send + Sync {
+    /// Whose SQL it takes, such as `postgresql` (protocol.md section 14).
+    fn dialect(&self) -> &'static str;
+
+    /// Opens a session, and gives up when `keep_waiting` returns false.
+    ///
+    /// # Errors
+    /// If the database can't be reached, or refuses.
+    fn open(
+        &self,
+        keep_waiting: &mut dyn FnMut() -> bool,
+    ) -> Result<Box<dyn SourceSession>, ServerError>;
+}
+
+/// A session of a database, which runs one statement at a time.
+pub trait SourceSession {
+    /// The database's name and version.
+    fn server(&self) -> &str;
+
+    /// Whether it can run another statement.
+    fn is_usable(&self) -> bool;
+
+    /// Runs a statement: first announces the columns to `sink`, then passes on all rows, unless the
+    /// statement is only planned. Cancels it at the database as soon as the sink
+    /// [is stopped](ResultSink::is_stopped).
+    ///
+    /// # Errors
+    /// If the statement fails. What the sink got so far is then no result.
+    fn run(
+        &mut self,
+        statement: &SourceStatement,
+        sink: &mut ResultSink,
+    ) -> Result<(), ServerError>;
+}
+
+/// A statement for a source.
+#[derive(Debug)]
+pub struct SourceStatement {
+    /// Its text.
+    pub sql: String,
+    /// The values of its parameters, a batch of one row.
+    pub parameters: Option<RecordBatch>,
+    /// What the client accepts.
+    pub limits: Limits,
+    /// Whether to plan it without running it.
+    pub plan_only: bool,
+}
+
+/// A source, and what limits its use.
+#[derive(Debug)]
+pub(crate) struct Relay {
+    pub(crate) name: String,
+    pub(crate) metrics: Arc<SourceMetrics>,
+    source: Arc<dyn Source>,
+    connections_max: usize,
+    connections: Arc<Semaphore>,
+    /// Clients that wait for a session.
+    waiting: AtomicUsize,
+}
+
+impl Relay {
+    pub(crate) fn new(options: &SourceOptions) -> Self {
+        let connections_max = options.connections_max.clamp(1, Semaphore::MAX_PERMITS);
+        Self {
+            name: options.name.clone(),
+            metrics: Arc::default(),
+            source: options.source.clone(),
+            connections_max,
+            connections: Arc::new(Semaphore::new(connections_max)),
+            waiting: AtomicUsize::new(0),
+        }
+    }
+
+    pub(crate) fn dialect(&self) -> &'static str {
+        self.source.dialect()
+    }
+
+    pub(crate) fn has_waiting(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
+    }
+
+    /// A session, which connects when it gets its first statement.
+    ///
+    /// # Errors
+    /// If none is free for this time, or there is no thread for it.
+    pub(crate) async fn session(&self, timeout: Duration) -> Result<RelaySession, ServerError> {
+        let permit = match self.connections.clone().try_acquire_owned() {
+            Ok(permit) => permit,
+            Err(_) => {
+                let _waiting = Waiting::new(&self.waiting);
+                let acquired = self.connections.clone().acquire_owned();
+                match tokio::time::timeout(timeout, acquired).await {
+                    Ok(Ok(permit)) => permit,
+                    _ => return Err(self.busy(timeout)),
+                }
+            }
+        };
+        RelaySession::start(self.name.clone(), self.source.clone(), permit).map_err(|cause| {
+            let what = format!("the server can't start a thread for the source: {cause}");
+            engine::error(ErrorKind::Resources, "53000", what, "try again later")
+        })
+    }
+
+    fn busy(&self, timeout: Duration) -> ServerError {
+        let what = format!(
+            "the statement waited {timeout:?} for a connection to {}: others use all {}",
+            self.name, self.connections_max
+        );
+        let hint = "try again later, or raise the server's --source-connections";
+        engine::error(ErrorKind::Resources, "53300", what, hint)
+    }
+
+    /// Connects once, to tell the log whether the source is there. Blocks.
+    pub(crate) fn check(&self) {
+        // Without a free connection, clients have seen that it is there.
+        let Ok(_permit) = self.connections.try_acquire() else { return };
+        let source = self.name.as_str();
+        match self.source.open(&mut || true) {
+            Ok(session) => info!(source, server = session.server(), "the source is there"),
+            Err(error) => {
+                warn!(source, "{}; statements for it will fail until it is there", error.message);
+                debug!(source, "{}", error.hint);
+            }
+        }
+    }
+}

@@ -1,0 +1,174 @@
+"""Statements for `dray://host/NAME` give what the database gives."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import adbc_client
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from mysql_server import MariaServer
+from postgres_server import PostgresServer
+from relay_server import Relay, one
+from server import binary
+
+import dray
+import dray.dbapi
+
+
+def test_rows(connection: dray.Connection) -> None:
+    table = connection.query("SELECT id, name FROM relayed ORDER BY id").arrow()
+    assert table.to_pydict() == {
+        "id": list(range(1, 1001)),
+        "name": [f"row {i}" for i in range(1, 1001)],
+    }
+    assert one(connection, "SELECT count(*) FROM relayed") == 1000
+
+
+def test_files_and_sources(server: Relay) -> None:
+    for uri in (server.uri(), server.uri("files"), server.unix):
+        with dray.connect(uri) as connection:
+            assert one(connection, "SELECT count(*) FROM dray.tables") != 0
+            with pytest.raises(dray.QueryError, match="relayed"):
+                connection.query("SELECT * FROM relayed").arrow()
+    with dray.connect(f"{server.unix}?source=maria") as connection:
+        assert "MariaDB" in str(one(connection, "SELECT version()"))
+
+
+def test_parameters(server: Relay) -> None:
+    with dray.connect(server.uri("pg")) as connection:
+        sql = "SELECT name, $2::text AS t FROM relayed WHERE id = $1"
+        assert list(connection.query(sql, [7, "ü"]).rows()) == [("row 7", "ü")]
+        with pytest.raises(dray.ExecutionError) as caught:
+            connection.query("SELECT $1::integer", ["x"]).arrow()
+        assert caught.value.sqlstate == "22P02"
+    with dray.connect(server.uri("maria")) as connection:
+        sql = "SELECT name, ? AS t FROM relayed WHERE id = ?"
+        assert list(connection.query(sql, ["ü", 7]).rows()) == [("row 7", "ü")]
+        with pytest.raises(dray.Error, match="1 "):
+            connection.query(sql, ["ü"]).arrow()
+
+
+def test_results_without_rows_or_columns(connection: dray.Connection, server: Relay) -> None:
+    empty = connection.query("SELECT id, name FROM relayed WHERE id < 0").arrow()
+    assert empty.num_rows == 0 and empty.schema.names == ["id", "name"]
+    assert empty.schema.field("id").type == pa.int32()
+    with dray.connect(server.uri("pg")) as postgres:
+        table = postgres.query("SELECT FROM relayed").arrow()
+        assert (table.num_rows, table.num_columns) == (1000, 0)
+
+
+def test_large_strings(connection: dray.Connection) -> None:
+    sql = "SELECT id, repeat('ü', 8000000) AS t FROM relayed WHERE id <= 6"
+    with connection.query(sql) as result:
+        lengths = [len(row) for batch in result.batches() for row in batch.column("t").to_pylist()]
+    assert lengths == [8_000_000] * 6
+    with pytest.raises(dray.LimitError, match="row_bytes_max"):
+        connection.query(sql, row_bytes_max=4 << 20, chunk_bytes_max=1 << 20).arrow()
+    assert one(connection, "SELECT 1") == 1
+
+
+def test_errors_are_those_of_the_source(
+    postgres: PostgresServer, maria: MariaServer, server: Relay, name: str
+) -> None:
+    direct = {"pg": postgres.uri(), "maria": maria.uri()}[name]
+    for sql in ("SELEC 1", "SELECT nam FROM relayed", "SELECT * FROM nowhere", "SELECT abs()"):
+        if not sql.startswith("SELECT"):
+            sql = f"SELECT {sql}"
+        found = []
+        for uri in (direct, server.uri(name)):
+            with dray.connect(uri) as connection, pytest.raises(dray.Error) as caught:
+                connection.query(sql).arrow()
+            found.append((type(caught.value), caught.value.sqlstate, str(caught.value)))
+        assert found[0] == found[1]
+        assert found[1][1]
+
+
+def test_an_error_in_mid_result(server: Relay) -> None:
+    failing = {
+        "pg": ("SELECT 1 / (400000 - i) FROM generate_series(1, 500000) i", "22012"),
+        "maria": (
+            "SELECT seq, CASE WHEN seq = 400000 THEN (SELECT 1 UNION SELECT 2) END "
+            "FROM seq_1_to_500000",
+            "21000",
+        ),
+    }
+    for name, (sql, sqlstate) in failing.items():
+        with dray.connect(server.uri(name)) as connection:
+            rows = 0
+            with pytest.raises(dray.ExecutionError) as caught:
+                for batch in connection.query(sql, batch_rows=1000).batches():
+                    rows += batch.num_rows
+            assert 0 < rows < 400_000
+            assert caught.value.sqlstate == sqlstate
+            with pytest.raises(dray.ExecutionError):
+                connection.query(sql).arrow()
+            assert one(connection, "SELECT 2") == 2
+
+
+def test_no_plans_of_parts(connection: dray.Connection, name: str) -> None:
+    with pytest.raises(dray.QueryError, match=f"statements for {name} can't be divided") as caught:
+        connection.partitions("SELECT id FROM relayed")
+    assert caught.value.sqlstate == "0A000"
+    assert one(connection, "SELECT 1") == 1
+
+
+def test_the_program(server: Relay, name: str, tmp_path: Path) -> None:
+    def run(*arguments: str) -> str:
+        command = [str(binary()), *arguments]
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert ran.returncode == 0, ran.stderr
+        return ran.stdout
+
+    uri = server.uri(name)
+    tables = [json.loads(line) for line in run("tables", uri, "--format", "json").splitlines()]
+    (found,) = (table for table in tables if table["table"].endswith(".relayed"))
+    assert found["columns"].startswith("id int")
+    sql = "SELECT id, name FROM relayed ORDER BY id"
+    assert run("query", uri, sql, "--format", "csv").splitlines()[:2] == ["id,name", "1,row 1"]
+    out = tmp_path / "out.parquet"
+    run("export", uri, sql, "-o", str(out))
+    assert pq.read_table(out).num_rows == 1000
+    assert "1,000 rows" in run("explain", uri, sql)
+
+
+def test_drivers(server: Relay, name: str) -> None:
+    sql = "SELECT id, name FROM relayed ORDER BY id"
+    with dray.dbapi.connect(server.uri(name)) as connection, connection.cursor() as cursor:
+        cursor.execute(sql)
+        assert len(cursor.fetchall()) == 1000
+    with adbc_client.connect(server.uri(name)) as adbc:
+        assert adbc_client.table(adbc, sql).num_rows == 1000
+        objects = adbc.adbc_get_objects(depth="tables", table_name_filter="relayed")
+        assert "'relayed'" in str(objects.read_all().to_pylist())
+        with pytest.raises(adbc_client.dbapi.NotSupportedError, match="passes statements on"):
+            adbc.adbc_get_table_schema("relayed")
+        marker = "$1" if name == "pg" else "?"
+        with adbc.cursor() as cursor:
+            cursor.execute(f"SELECT name FROM relayed WHERE id = {marker}", (5,))
+            assert cursor.fetchall() == [("row 5",)]
+
+
+def test_a_plan_alone(server: Relay, name: str) -> None:
+    with adbc_client.connect(server.uri(name)) as adbc, adbc.cursor() as cursor:
+        schema = cursor.adbc_execute_schema("SELECT id, name FROM relayed")
+        assert schema.names == ["id", "name"] and schema.field("id").type == pa.int32()
+
+
+def test_metrics(server: Relay, name: str) -> None:
+    counter = f'source_statements_total{{source="{name}"}}'
+    failures = f'source_statements_failed_total{{source="{name}"}}'
+
+    def count(what: str) -> int:
+        return server.counter(what.replace("{", r"\{").replace("}", r"\}"))
+
+    before, failed = count(counter), count(failures)
+    with dray.connect(server.uri(name)) as client:
+        assert one(client, "SELECT 1") == 1
+        with pytest.raises(dray.Error):
+            client.query("SELECT nothing").arrow()
+    assert (count(counter) - before, count(failures) - failed) == (2, 1)
+    assert f'source="{name}"' in server.log()

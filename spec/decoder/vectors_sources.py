@@ -1,0 +1,75 @@
+"""Accepted and refused recordings of connections to named sources (protocol.md section 14)."""
+
+from session_messages import *
+from writer import *  # the vocabulary of this page
+
+VERSIONS = (6, 6)
+
+
+def with_source(asked_for="shop", source="shop", dialect="postgresql", answers=b"") -> bytes:
+    requests = hello(versions=VERSIONS, source=asked_for) + query() + GOODBYE
+    return string(requests) + welcome(6, INSTANCE, source=source, dialect=dialect) + answers
+
+
+def accepted_sources() -> dict[str, tuple[bytes, list[str]]]:
+    answer = started(asked=query()) + sent(CHUNKS[0])
+    failed = error(1, 10, "08006", "the source shop can't be reached")
+    return {
+        "version-6.session": (welcome(6, INSTANCE), ["welcome"]),
+        "source.requests": (
+            hello(versions=(6, 9), source="Shop_1-a") + query() + GOODBYE,
+            ["hello", "query", "goodbye"],
+        ),
+        "source-longest.requests": (hello(versions=VERSIONS, source="x" * 64), ["hello"]),
+        "source-none.requests": (hello(versions=VERSIONS), ["hello"]),
+        "source.exchange": (
+            with_source(answers=ended(answer)),
+            "welcome started chunk finished".split(),
+        ),
+        "source-of-another-dialect.exchange": (
+            with_source(dialect="something new", answers=error(1, 3, "42601", "syntax")),
+            ["welcome", "error"],
+        ),
+        "source-lost.exchange": (
+            with_source(answers=answer + failed),
+            "welcome started chunk error".split(),
+        ),
+        "source-refused.exchange": (
+            string(hello(versions=VERSIONS, source="shop"))
+            + error(0, 2, "42501", "no source shop", "shop2"),
+            ["error"],
+        ),
+    }
+
+
+def rejected_sources() -> dict[str, bytes]:
+    requests = {
+        "payload-source-long": hello(versions=VERSIONS, source="x" * 65),
+        "payload-source-slash": hello(versions=VERSIONS, source="a/b"),
+        "payload-source-letter": hello(versions=VERSIONS, source="caf\u00e9"),
+        "payload-source-utf8": hello(versions=VERSIONS, source=b"\xff"),
+        "payload-source-more": hello(versions=VERSIONS, source="shop", after=b"\0"),
+        "payload-source-missing": message(0x01, b"DRAY", u16(6), u16(6), string(""), string("")),
+        "payload-source-in-version-5": hello(versions=(5, 6), after=string("shop")),
+    }
+    sessions = {
+        "payload-welcome-6-without-source": message(0x81, u16(6), string("d"), INSTANCE),
+        "payload-welcome-6-without-dialect": message(
+            0x81, u16(6), string("d"), INSTANCE, string("")
+        ),
+        "payload-welcome-5-with-source": welcome(5, INSTANCE, after=string("") + string("")),
+        "payload-welcome-6-more": welcome(6, INSTANCE, after=b"\0"),
+        "query-source-unasked": welcome(6, INSTANCE, source="shop"),
+        "payload-error-kind-11": welcome(6, INSTANCE) + error(kind=11),
+    }
+    exchanges = {
+        "query-source-other": with_source(source="shop2"),
+        "query-source-none": with_source(source=""),
+        "query-source-in-version-5": string(hello(versions=VERSIONS, source="shop"))
+        + welcome(5, INSTANCE),
+    }
+    return {
+        **{f"{name}.requests": data for name, data in requests.items()},
+        **{f"{name}.session": data for name, data in sessions.items()},
+        **{f"{name}.exchange": data for name, data in exchanges.items()},
+    }
