@@ -20,8 +20,8 @@ USER = "tester"
 PASSWORD = "it's a secret"
 DATABASE = "shop"
 
-#: Debian's MariaDB, and servers that scripts/setup unpacks: the oldest and a newer one of MySQL, and
-#: with DRAY_ALL_VERSIONS, as in `make test-all`, some more.
+#: Debian's MariaDB, and servers that scripts/setup unpacks: the oldest and a newer one of MySQL,
+#: and with DRAY_ALL_VERSIONS, as in `make test-all`, some more.
 DISTRIBUTED = "mariadb"
 VERSIONS = [DISTRIBUTED, "mysql-5.6", "mysql-8.0"]
 if "DRAY_ALL_VERSIONS" in os.environ:
@@ -57,7 +57,7 @@ class MariaServer:
             self._make_data()
             self.start()
             password = PASSWORD.replace("'", "''")
-            # MySQL 8.0's own method sends passwords over TLS, or by a key that it must be asked for.
+            # MySQL 8.0's own method needs TLS, or a key that the server must be asked for.
             native = "WITH mysql_native_password " if version.startswith("mysql-8") else ""
             self.run(
                 f"CREATE DATABASE {DATABASE}",
@@ -86,6 +86,8 @@ class MariaServer:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            # A server that starts removes temporary tables of others from a shared folder.
+            env={**os.environ, "TMPDIR": str(self.folder)},
         )
         assert made.returncode == 0, made.stdout
 
@@ -120,7 +122,6 @@ class MariaServer:
                 stdout=log,
                 stderr=log,
                 cwd="/",
-                # A server that starts removes temporary tables of others from a shared folder.
                 env={
                     "PATH": f"{os.environ['PATH']}:/usr/sbin",
                     "LC_ALL": "C",
@@ -152,6 +153,7 @@ class MariaServer:
         """A connection of root's in autocommit mode. It returns values as the server's own text."""
         return pymysql.connect(
             unix_socket=str(self.socket),
+            ssl_disabled=True,
             user="root",
             database=database,
             autocommit=True,

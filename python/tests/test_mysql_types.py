@@ -1,4 +1,4 @@
-"""Every type of section 5 of spec/types.md, compared with the text that the server itself writes."""
+"""Every type of section 5 of spec/types.md, compared with the text that servers write."""
 
 from __future__ import annotations
 
