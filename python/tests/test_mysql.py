@@ -249,7 +249,7 @@ def test_options_of_postgresql(connection: dray.Connection) -> None:
     for options in ({"extension": True}, {"numeric": "float64"}):
         with pytest.raises(dray.UsageError, match="for PostgreSQL"):
             connection.query("SELECT 1", **options)
-    with pytest.raises(dray.UsageError, match="compress=zlib"):
+    with pytest.raises(dray.UsageError, match="compress=zlib or zstd"):
         connection.query("SELECT 1", compression="zstd")
     assert list(connection.query("SELECT 1", extension=False, partitions=1)) == [(1,)]
     check_usable(connection)

@@ -1,4 +1,4 @@
-"""Logins at MySQL servers by the methods that MariaDB lacks, and TLS."""
+"""Logins at MySQL servers by the methods that MariaDB lacks, TLS, and compression."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from mysql_server import DATABASE, VERSIONS, MariaServer
+from postgres_server import CACHE
 
 import dray
 
@@ -79,3 +80,41 @@ def test_tls(server: MariaServer) -> None:
         user = method.partition("_")[0]
         server.run("FLUSH PRIVILEGES")
         assert who(server, f"{user}:secret", "?ssl-mode=REQUIRED") == f"{user}@%"
+
+
+@pytest.mark.parametrize("version", [version for version in VERSIONS if "mysql-5" in version])
+def test_tls_that_is_too_old(version: str) -> None:
+    """PREFERRED, the default, does without it."""
+    files = CACHE / "mysql" / "mysql-8.0" / "data"
+    old = MariaServer(
+        version,
+        ssl_ca=files / "ca.pem",
+        ssl_cert=files / "server-cert.pem",
+        ssl_key=files / "server-key.pem",
+    )
+    try:
+        assert old.rows("SHOW VARIABLES LIKE 'have_ssl'") == [("have_ssl", "YES")]
+        assert cipher(old, "") == ""
+        with pytest.raises(dray.AuthenticationError, match="TLS handshake failed"):
+            cipher(old, "?ssl-mode=REQUIRED")
+    finally:
+        old.stop()
+
+
+def test_zstd(server: MariaServer) -> None:
+    sql = "SELECT repeat('x', 3000000) AS a, repeat('y', 20000000) AS b"
+    with dray.connect(server.uri("?compress=zlib")) as connection:
+        want = connection.query(sql).arrow()
+    if server.version == "mysql-8.0":
+        with pytest.raises(dray.UsageError, match="zstd, which 8.0.15 does not have"):
+            dray.connect(server.uri("?compress=zstd"))
+        return
+    for options in ("?compress=zstd", "?compress=zstd&ssl-mode=DISABLED"):
+        with dray.connect(server.uri(options)) as connection:
+            status = dict(connection.query("SHOW STATUS LIKE 'Compression%'"))
+            assert status["Compression"] == "ON"
+            assert status["Compression_algorithm"] == "zstd"
+            assert status["Compression_level"] == "3"
+            assert connection.query(sql).arrow().equals(want)
+            long = "z" * 17_000_000
+            assert list(connection.query("SELECT length(?)", [long])) == [(len(long),)]

@@ -1,11 +1,14 @@
 //! An attempt at one address: socket, TLS, login.
 
 use std::io;
+use std::os::fd::AsFd;
+use std::time::Duration;
 
+use dray_chooser::TcpInfo;
 use dray_net::{Address, Socket, Tls, TlsFailure, Wait};
 
 use super::greeting::Greeting;
-use super::login::{encrypt_request, log_in as log_in_over};
+use super::login::{compressor, encrypt_request, log_in as log_in_over};
 use super::no_connection;
 use super::params::{ConnectParams, Place};
 use super::tls::{SslMode, failed as tls_failed};
@@ -47,13 +50,14 @@ fn log_in_to(
     let is_trusted = matches!(address, Address::Unix(_)) || mode < SslMode::Required;
     let greeting =
         Greeting::read(&mut packets, is_trusted, &mut || wait.check().map_err(too_late))?;
+    let compressor = compressor(&greeting, params.compress, round_trip(packets.stream().socket()))?;
     if let (Address::Tcp(address), Place::Tcp { host, .. }) = (address, &params.place)
         && mode != SslMode::Disabled
     {
         match greeting.has_tls() {
             true => {
                 let tls = Tls::prepare(&params.tls, host, address.ip()).map_err(tls_failed)?;
-                packets.send(&encrypt_request(&greeting, params), &mut || {
+                packets.send(&encrypt_request(&greeting, params, compressor), &mut || {
                     wait.check().map_err(too_late)
                 })?;
                 let mut is_too_old = false;
@@ -78,7 +82,14 @@ fn log_in_to(
             false => {}
         }
     }
-    log_in_over(packets, params, &greeting, &mut || wait.check().map_err(too_late)).map(Some)
+    let mut check = || wait.check().map_err(too_late);
+    log_in_over(packets, params, &greeting, compressor, &mut check).map(Some)
+}
+
+/// The round trip, which the kernel has measured by now; zero on this host, or if it does not say.
+fn round_trip(socket: &Socket) -> Duration {
+    let info = socket.tcp().and_then(|stream| TcpInfo::of(stream.as_fd()).ok());
+    info.and_then(|info| info.round_trip()).unwrap_or_default()
 }
 
 /// The server's address, for messages.
