@@ -30,6 +30,7 @@ for target; do
   # The smallest file with an object has two units of 4 KiB, and more.
   page_file) kind=pages max_len=16384 ;;
   partition) kind=part ;;
+  mysql_session | mysql_values) kind=mysql ;;
   sort) kind=choices ;;
   *) kind=chunk ;;
   esac

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from lab import RESULTS
@@ -59,25 +60,45 @@ def options() -> argparse.Namespace:
 
 
 class Server:
-    """A MariaDB in a temporary folder."""
+    """A MariaDB in a temporary folder, or a server that `scripts/setup` unpacks."""
 
-    def __init__(self) -> None:
+    def __init__(self, installed: Path | None = None) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="dray-lab-maria-"))
         self.socket = self.folder / "socket"
-        user = f"--user={os.environ.get('USER') or 'root'}"
-        data = f"--datadir={self.folder / 'data'}"
-        subprocess.run(
-            ["mariadb-install-db", "--no-defaults", data, user, "--skip-test-db",
-             "--auth-root-authentication-method=normal"],
-            check=True, stdout=subprocess.DEVNULL,
-        )  # fmt: skip
+        self.installed = installed
+        self.user = f"--user={os.environ.get('USER') or 'root'}"
+        self.data = f"--datadir={self.folder / 'data'}"
+        # A server that starts removes temporary tables of others from a shared folder.
+        self.environment = {**os.environ, "TMPDIR": str(self.folder)}
+        if installed:
+            shutil.copytree(installed / "data", self.folder / "data")
+        else:
+            subprocess.run(
+                ["mariadb-install-db", "--no-defaults", self.data, self.user, "--skip-test-db",
+                 "--auth-root-authentication-method=normal"],
+                check=True, stdout=subprocess.DEVNULL, env=self.environment,
+            )  # fmt: skip
         self.port = 20_400
+        self.start()
+        native = "WITH mysql_native_password " if installed else ""
+        self.sql(
+            f"CREATE DATABASE {DATABASE}; "
+            f"CREATE USER {USER}@'%' IDENTIFIED {native}BY '{PASSWORD}'; "
+            f"GRANT ALL ON {DATABASE}.* TO {USER}@'%'; GRANT RELOAD ON *.* TO {USER}@'%'",
+            database="",
+        )
+
+    def start(self, prefix: Sequence[str] = (), address: str = HOST) -> None:
+        """Start it by a command such as `ip netns exec`, at an address."""
+        program = self.installed / "bin" / "mysqld" if self.installed else "/usr/sbin/mariadbd"
+        extra = ["--skip-log-bin", "--mysqlx=OFF"] if self.installed else []
         settings = [f"--{name}={value}" for name, value in SETTINGS.items()]
         log = open(self.folder / "log", "w")
         self.process = subprocess.Popen(
-            ["/usr/sbin/mariadbd", "--no-defaults", data, user, f"--socket={self.socket}",
-             f"--port={self.port}", f"--bind-address={HOST}", "--skip-name-resolve", *settings],
-            stdout=log, stderr=log,
+            [*prefix, str(program), "--no-defaults", self.data, self.user,
+             f"--socket={self.socket}", f"--port={self.port}", f"--bind-address={address}",
+             "--skip-name-resolve", "--secure-file-priv=", *extra, *settings],
+            stdout=log, stderr=log, env=self.environment,
         )  # fmt: skip
         deadline = time.monotonic() + 60
         while not self.socket.exists():
@@ -86,11 +107,9 @@ class Server:
                 self.stop()
                 raise Failure(message)
             time.sleep(0.1)
-        self.sql(
-            f"CREATE DATABASE {DATABASE}; CREATE USER {USER}@'%' IDENTIFIED BY '{PASSWORD}'; "
-            f"GRANT ALL ON {DATABASE}.* TO {USER}@'%'; GRANT RELOAD ON *.* TO {USER}@'%'",
-            database="",
-        )
+
+    def uri(self, host: str = HOST) -> str:
+        return f"mysql://{USER}:{PASSWORD}@{host}:{self.port}/{DATABASE}"
 
     def sql(self, statements: str, database: str = DATABASE) -> str:
         command = ["mariadb", "--no-defaults", "-uroot", f"-S{self.socket}", "-BN", database]
@@ -100,6 +119,12 @@ class Server:
         if done.returncode:
             raise Failure(done.stderr)
         return done.stdout
+
+    def stop_process(self) -> None:
+        """Stop it so that it can be started again."""
+        self.process.terminate()
+        self.process.wait()
+        self.socket.unlink(missing_ok=True)
 
     def stop(self) -> None:
         self.process.kill()

@@ -18,6 +18,7 @@ import postgres_client
 import postgres_parallel
 import postgres_type_cases
 import postgres_types
+import mysql_server
 from mysql_server import MariaServer
 from postgres_client import Client
 from postgres_server import (
@@ -150,10 +151,28 @@ def extension(request: pytest.FixtureRequest) -> bool:
 
 
 @pytest.fixture(scope="session")
-def mariadb() -> Iterator[MariaServer]:
-    server = MariaServer()
-    yield server
-    server.stop()
+def start_mysql() -> Iterator[Callable[[str], MariaServer]]:
+    """Starts one server of MariaDB or MySQL for each version on first use."""
+    servers: dict[str, MariaServer] = {}
+    with ExitStack() as stack:
+
+        def start(version: str) -> MariaServer:
+            if version not in servers:
+                servers[version] = MariaServer(version)
+                stack.callback(servers[version].stop)
+            return servers[version]
+
+        yield start
+
+
+@pytest.fixture(scope="session", params=mysql_server.VERSIONS)
+def mysql(start_mysql: Callable[[str], MariaServer], request: pytest.FixtureRequest) -> MariaServer:
+    return start_mysql(request.param)
+
+
+@pytest.fixture(scope="session")
+def mariadb(start_mysql: Callable[[str], MariaServer]) -> MariaServer:
+    return start_mysql(mysql_server.DISTRIBUTED)
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 //! A socket whose packets may be compressed.
 //!
 //! ```text
-//!   length 3 │ sequence 1 │ plain length 3 │ zlib, or plain bytes if the plain length is 0
+//!   length 3 │ sequence 1 │ plain length 3 │ zlib or zstd; plain bytes if the plain length is 0
 //! ```
 //!
 //! A compressed packet holds any part of the stream of packets. Its numbers begin anew with each
@@ -19,6 +19,60 @@ const PART_BYTES_MAX: usize = 0xff_ffff;
 /// Shorter parts are not compressed, as in the servers' own clients.
 const COMPRESSED_BYTES_MIN: usize = 50;
 
+/// How packets are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Compressor {
+    Zlib,
+    /// MySQL has it since 8.0.18.
+    Zstd,
+}
+
+impl Compressor {
+    /// The level at which both sides compress by zstd.
+    pub(crate) const ZSTD_LEVEL: u8 = 3;
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Zlib => "zlib",
+            Self::Zstd => "zstd",
+        }
+    }
+
+    /// Appends the compressed bytes.
+    fn compress(self, plain: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
+        match self {
+            Self::Zlib => {
+                let mut encoder = ZlibEncoder::new(out, Default::default());
+                encoder.write_all(plain)?;
+                encoder.finish().map(drop)
+            }
+            Self::Zstd => {
+                out.extend(zstd::bulk::compress(plain, Self::ZSTD_LEVEL.into())?);
+                Ok(())
+            }
+        }
+    }
+
+    /// Fills `plain` with what was compressed: at most `plain_bytes`, or one more.
+    fn decompress(self, body: &[u8], plain_bytes: usize, plain: &mut Vec<u8>) -> io::Result<()> {
+        match self {
+            Self::Zlib => {
+                plain.clear();
+                // One byte more than it should have would show.
+                let mut decoder = ZlibDecoder::new(body).take(plain_bytes as u64 + 1);
+                decoder.read_to_end(plain).map(drop)
+            }
+            Self::Zstd => {
+                // More than the buffer takes is an error.
+                plain.resize(plain_bytes, 0);
+                let filled = zstd::bulk::decompress_to_buffer(body, plain)?;
+                plain.truncate(filled);
+                Ok(())
+            }
+        }
+    }
+}
+
 /// A connection to a server.
 #[derive(Debug)]
 pub struct Connection<S = Socket> {
@@ -26,8 +80,9 @@ pub struct Connection<S = Socket> {
     compression: Option<Box<Compression>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Compression {
+    compressor: Compressor,
     /// The compressed packet, and how much of it was read.
     packet: Vec<u8>,
     filled: usize,
@@ -49,8 +104,13 @@ impl<S: Read + Write> Connection<S> {
     }
 
     /// The same connection, compressed from here on.
-    pub(crate) fn compressed(self) -> Self {
-        Self { compression: Some(Box::default()), ..self }
+    pub(crate) fn compressed(self, compressor: Compressor) -> Self {
+        Self { compression: Some(Box::new(Compression::new(compressor))), ..self }
+    }
+
+    /// How its packets are compressed: `zlib` or `zstd`.
+    pub fn compression(&self) -> Option<&'static str> {
+        self.compression.as_ref().map(|compression| compression.compressor.name())
     }
 
     /// The socket.
@@ -96,6 +156,20 @@ impl<S: Write> Write for Connection<S> {
 }
 
 impl Compression {
+    fn new(compressor: Compressor) -> Self {
+        Self {
+            compressor,
+            packet: Vec::new(),
+            filled: 0,
+            plain: Vec::new(),
+            used: 0,
+            written: Vec::new(),
+            out: Vec::new(),
+            sent: 0,
+            sequence: 0,
+        }
+    }
+
     /// Reads the next compressed packet, which may have arrived in part. Returns whether the stream
     /// goes on.
     fn read_packet(&mut self, stream: &mut impl Read) -> io::Result<bool> {
@@ -126,15 +200,13 @@ impl Compression {
 
     fn unpack(&mut self, plain_length: usize) -> io::Result<()> {
         let body = &self.packet[HEADER_BYTES..];
-        self.plain.clear();
         self.used = 0;
         if plain_length == 0 {
+            self.plain.clear();
             self.plain.extend(body);
             return Ok(());
         }
-        // One byte more than it should have would show.
-        let mut decoder = ZlibDecoder::new(body).take(plain_length as u64 + 1);
-        decoder.read_to_end(&mut self.plain)?;
+        self.compressor.decompress(body, plain_length, &mut self.plain)?;
         match self.plain.len() == plain_length {
             true => Ok(()),
             false => Err(malformed("a compressed packet has a wrong length")),
@@ -150,9 +222,7 @@ impl Compression {
                 let body = at + HEADER_BYTES;
                 let mut plain_length = 0;
                 if part.len() >= COMPRESSED_BYTES_MIN {
-                    let mut encoder = ZlibEncoder::new(&mut self.out, Default::default());
-                    encoder.write_all(part)?;
-                    encoder.finish()?;
+                    self.compressor.compress(part, &mut self.out)?;
                     plain_length = part.len();
                 }
                 // What does not shrink may not fit into a compressed packet.
@@ -229,8 +299,10 @@ mod tests {
         }
     }
 
-    fn sent(plain: &[u8]) -> Connection<Echo> {
-        let mut connection = Connection::new(Echo::default()).compressed();
+    const COMPRESSORS: [Compressor; 2] = [Compressor::Zlib, Compressor::Zstd];
+
+    fn sent(plain: &[u8], compressor: Compressor) -> Connection<Echo> {
+        let mut connection = Connection::new(Echo::default()).compressed(compressor);
         connection.write_all(plain).unwrap();
         while connection.flush().is_err() {}
         // What comes back is numbered as what was sent.
@@ -260,10 +332,12 @@ mod tests {
             let plain: Vec<u8> = (0..length).map(|i| (i % 7) as u8).collect();
             // Hashes do not shrink.
             let odd: Vec<u8> = plain.iter().zip(0u32..).map(|(_, i)| hash(i)).collect();
-            for plain in [plain, odd] {
-                let mut connection = sent(&plain);
+            for (plain, compressor) in
+                [plain, odd].iter().flat_map(|plain| COMPRESSORS.map(|each| (plain, each)))
+            {
+                let mut connection = sent(plain, compressor);
                 assert!(connection.stream.bytes.len() <= plain.len() + HEADER_BYTES, "{length}");
-                assert_eq!(received(&mut connection).unwrap(), plain, "{length}");
+                assert_eq!(&received(&mut connection).unwrap(), plain, "{length}");
             }
         }
     }
@@ -271,15 +345,17 @@ mod tests {
     #[test]
     fn malformed_packets() {
         let plain = [b'x'; 1000];
-        for end in 0..sent(&plain).stream.bytes.len() {
-            let mut connection = sent(&plain);
-            connection.stream.bytes.truncate(end);
-            assert!(received(&mut connection).unwrap().is_empty(), "{end}");
-        }
-        for (at, value) in [(3, 1), (4, 0xe7), (4, 0xe9), (6, 0xff), (8, 0)] {
-            let mut connection = sent(&plain);
-            connection.stream.bytes[at] = value;
-            received(&mut connection).unwrap_err();
+        for compressor in COMPRESSORS {
+            for end in 0..sent(&plain, compressor).stream.bytes.len() {
+                let mut connection = sent(&plain, compressor);
+                connection.stream.bytes.truncate(end);
+                assert!(received(&mut connection).unwrap().is_empty(), "{end}");
+            }
+            for (at, value) in [(3, 1), (4, 0xe7), (4, 0xe9), (6, 0xff), (8, 0)] {
+                let mut connection = sent(&plain, compressor);
+                connection.stream.bytes[at] = value;
+                received(&mut connection).unwrap_err();
+            }
         }
     }
 }

@@ -105,6 +105,15 @@ impl Socket {
         matches!(self.0, Stream::Unix(_))
     }
 
+    /// The stream of TCP, which may carry TLS.
+    pub fn tcp(&self) -> Option<&TcpStream> {
+        match &self.0 {
+            Stream::Unix(_) => None,
+            Stream::Tcp(stream) => Some(stream.stream()),
+            Stream::Tls(stream) => Some(stream.sock.stream()),
+        }
+    }
+
     /// The encrypted stream, if it is one.
     pub fn tls(&self) -> Option<&TlsStream> {
         match &self.0 {

@@ -9,7 +9,10 @@ use std::sync::Arc;
 use rustls::client::Resumption;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{CertificateError, ClientConfig, ClientConnection, OtherError, StreamOwned};
+use rustls::{
+    AlertDescription, CertificateError, ClientConfig, ClientConnection, InvalidMessage, OtherError,
+    StreamOwned,
+};
 
 use crate::stream::{TimedStream, is_timeout};
 use crate::verifier::Verifier;
@@ -83,6 +86,8 @@ pub enum TlsFailure {
     Authority,
     /// The server's certificate is another host's.
     Name,
+    /// The server has no version or no cipher that this client has, too.
+    NothingInCommon,
     /// Anything else that is wrong with a certificate, a file or the protocol.
     Refused,
 }
@@ -217,6 +222,19 @@ fn handshake_failed(cause: io::Error) -> TlsError {
                  issue one of version 3, for example with a subjectAltName",
             )
         }
+        Some(
+            rustls::Error::PeerIncompatible(_)
+            // Servers with TLS 1.1 may answer in it.
+            | rustls::Error::InvalidMessage(InvalidMessage::UnknownProtocolVersion)
+            | rustls::Error::AlertReceived(
+                AlertDescription::HandshakeFailure
+                | AlertDescription::ProtocolVersion
+                | AlertDescription::InsufficientSecurity,
+            ),
+        ) => (
+            TlsFailure::NothingInCommon,
+            "the server must have TLS 1.3, or TLS 1.2 with a cipher of ECDHE, for this client",
+        ),
         Some(_) => (TlsFailure::Refused, ""),
         None => (TlsFailure::Connection, ""),
     };

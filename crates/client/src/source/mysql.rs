@@ -270,7 +270,9 @@ impl Source for MysqlSource {
     }
 
     fn path(&self) -> TransferPath {
-        TransferPath { kind: PathKind::Rows, reason: self.connections.to_string() }
+        let compression = self.connection.session.stream().compression();
+        let how = compression.map(|name| format!("; compressed by {name}")).unwrap_or_default();
+        TransferPath { kind: PathKind::Rows, reason: format!("{}{how}", self.connections) }
     }
 
     fn start(
@@ -455,7 +457,7 @@ fn check_options(options: &QueryOptions) -> Result<()> {
         || options.checksums == Checksums::On
     {
         return Err(Error::usage("rows of MySQL and MariaDB have no compression and no checksums")
-            .with_hint("compress=zlib in the uri compresses their protocol"));
+            .with_hint("compress=zlib or zstd in the uri compresses their protocol"));
     }
     Ok(())
 }

@@ -1,11 +1,14 @@
 //! An attempt at one address: socket, TLS, login.
 
 use std::io;
+use std::os::fd::AsFd;
+use std::time::Duration;
 
-use dray_net::{Address, Socket, Tls, Wait};
+use dray_chooser::TcpInfo;
+use dray_net::{Address, Socket, Tls, TlsFailure, Wait};
 
 use super::greeting::Greeting;
-use super::login::{encrypt_request, log_in as log_in_over};
+use super::login::{compressor, encrypt_request, log_in as log_in_over};
 use super::no_connection;
 use super::params::{ConnectParams, Place};
 use super::tls::{SslMode, failed as tls_failed};
@@ -21,39 +24,57 @@ pub(super) fn log_in(
     wait: &mut Wait<'_>,
 ) -> Result<Session<Connection>> {
     let place = described(params, address);
-    let socket = Socket::open(address, &params.tcp, params.read_timeout, wait)
-        .map_err(|cause| no_connection(&place, cause))?;
-    log_in_to(params, address, socket, wait)
-        .map_err(|error| error.after(&format!("can't log in to {place}")))
+    let mut attempt = |mode| {
+        let socket = Socket::open(address, &params.tcp, params.read_timeout, wait)
+            .map_err(|cause| no_connection(&place, cause))?;
+        log_in_to(params, mode, address, socket, wait)
+            .map_err(|error| error.after(&format!("can't log in to {place}")))
+    };
+    let session = match attempt(params.ssl_mode)? {
+        None => attempt(SslMode::Disabled)?,
+        session => session,
+    };
+    session.ok_or_else(|| Error::usage("a login without TLS failed by TLS"))
 }
 
+/// Logs in over a socket. Returns None with PREFERRED if the server's TLS is too old for this
+/// client: whoever asks for no more takes a connection without.
 fn log_in_to(
     params: &ConnectParams,
+    mode: SslMode,
     address: &Address,
     socket: Socket,
     wait: &mut Wait<'_>,
-) -> Result<Session<Connection>> {
+) -> Result<Option<Session<Connection>>> {
     let mut packets = PacketStream::new(Connection::new(socket));
-    let is_trusted = matches!(address, Address::Unix(_)) || params.ssl_mode < SslMode::Required;
+    let is_trusted = matches!(address, Address::Unix(_)) || mode < SslMode::Required;
     let greeting =
         Greeting::read(&mut packets, is_trusted, &mut || wait.check().map_err(too_late))?;
+    let compressor = compressor(&greeting, params.compress, round_trip(packets.stream().socket()))?;
     if let (Address::Tcp(address), Place::Tcp { host, .. }) = (address, &params.place)
-        && params.ssl_mode != SslMode::Disabled
+        && mode != SslMode::Disabled
     {
         match greeting.has_tls() {
             true => {
                 let tls = Tls::prepare(&params.tls, host, address.ip()).map_err(tls_failed)?;
-                packets.send(&encrypt_request(&greeting, params), &mut || {
+                packets.send(&encrypt_request(&greeting, params, compressor), &mut || {
                     wait.check().map_err(too_late)
                 })?;
-                packets = packets.replace(|connection| {
-                    Ok(Connection::new(
-                        connection.into_socket().encrypt(&tls, wait).map_err(tls_failed)?,
-                    ))
-                })?;
+                let mut is_too_old = false;
+                let encrypted = packets.replace(|connection| {
+                    let encrypted = connection.into_socket().encrypt(&tls, wait);
+                    is_too_old = encrypted
+                        .as_ref()
+                        .is_err_and(|error| error.failure == TlsFailure::NothingInCommon);
+                    Ok(Connection::new(encrypted.map_err(tls_failed)?))
+                });
+                if is_too_old && mode == SslMode::Preferred {
+                    return Ok(None);
+                }
+                packets = encrypted?;
             }
             // Somebody in between may have taken TLS out of the greeting.
-            false if params.ssl_mode >= SslMode::Required => {
+            false if mode >= SslMode::Required => {
                 let what = "the server does not have TLS, which ssl-mode asks for";
                 return Err(Error::new(ErrorKind::Connection, what)
                     .with_hint("give the server a certificate, or take ssl-mode=PREFERRED"));
@@ -61,7 +82,14 @@ fn log_in_to(
             false => {}
         }
     }
-    log_in_over(packets, params, &greeting, &mut || wait.check().map_err(too_late))
+    let mut check = || wait.check().map_err(too_late);
+    log_in_over(packets, params, &greeting, compressor, &mut check).map(Some)
+}
+
+/// The round trip, which the kernel has measured by now; zero on this host, or if it does not say.
+fn round_trip(socket: &Socket) -> Duration {
+    let info = socket.tcp().and_then(|stream| TcpInfo::of(stream.as_fd()).ok());
+    info.and_then(|info| info.round_trip()).unwrap_or_default()
 }
 
 /// The server's address, for messages.

@@ -51,6 +51,13 @@ pub(super) struct Secrets<'a> {
     pub(super) asks_for_key: bool,
 }
 
+impl Secrets<'_> {
+    /// Whether a key that the server sends is trusted. Nobody is in between on a Unix socket.
+    fn may_ask_for_key(&self) -> bool {
+        self.asks_for_key || self.is_unix
+    }
+}
+
 /// How the user proves who they are.
 #[derive(Debug)]
 pub(super) enum Authentication {
@@ -153,7 +160,7 @@ impl Authentication {
                 }
             }
             (Self::CachingSha2 { awaits_key: true } | Self::Sha256, key) => {
-                if secrets.is_tls || secrets.server_key.is_some() || !secrets.asks_for_key {
+                if secrets.is_tls || secrets.server_key.is_some() || !secrets.may_ask_for_key() {
                     return Err(malformed("a key that was not asked for"));
                 }
                 encrypt(secrets.password, nonce, key).map(Some)
@@ -179,7 +186,7 @@ fn key_of(secrets: &Secrets<'_>, method: &str) -> Result<Option<Vec<u8>>> {
             let what = format!("can't read the server's public key from {}", path.display());
             Error::new(ErrorKind::Authentication, what).with_cause(cause)
         }),
-        None if secrets.asks_for_key => Ok(None),
+        None if secrets.may_ask_for_key() => Ok(None),
         None => {
             let what = format!(
                 "{method} needs TLS, a Unix socket, or the server's public key to send a password"

@@ -7,17 +7,19 @@
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
+use std::time::Duration;
 
+use dray_chooser::Line;
 use mysql_common::constants::{CapabilityFlags, MariadbCapabilities};
 use mysql_common::packets::{AuthPlugin, HandshakeResponse, SslRequest};
 use mysql_common::proto::MySerialize;
 
 use super::auth::{Authentication, Secrets};
 use super::greeting::{Greeting, LOGIN_BYTES_MAX, refused};
-use super::params::ConnectParams;
+use super::params::{Compress, ConnectParams};
 use crate::answer::{END, OK, server_error};
-use crate::connection::Connection;
-use crate::error::{CancelCheck, Result};
+use crate::connection::{Compressor, Connection};
+use crate::error::{CancelCheck, Error, Result};
 use crate::fields::{Fields, malformed};
 use crate::packets::{ERROR, PacketStream};
 use crate::server::Server;
@@ -46,17 +48,51 @@ const WANTED: CapabilityFlags = CapabilityFlags::CLIENT_LONG_PASSWORD
     .union(CapabilityFlags::CLIENT_SESSION_TRACK)
     .union(CapabilityFlags::CLIENT_DEPRECATE_EOF);
 
+/// What a byte must cost on the line, in nanoseconds, for a server's zstd to pay. Its zlib takes
+/// several times as long, about what a line of 100 Mbit/s does.
+const COMPRESSED_PRICE_NS: f64 = 30.0;
+
+/// How to compress the packets, by the user's choice or by the line. Nobody can change it later.
+///
+/// A login can't measure the rate of a line, but its round trip: beyond a building, the price of a
+/// byte is taken for that of 100 Mbit/s, as it is by a server of Dray's.
+pub(super) fn compressor(
+    greeting: &Greeting,
+    choice: Compress,
+    round_trip: Duration,
+) -> Result<Option<Compressor>> {
+    let has = |flag| greeting.capabilities.contains(flag);
+    let zlib = has(CapabilityFlags::CLIENT_COMPRESS).then_some(Compressor::Zlib);
+    let zstd = has(CapabilityFlags::CLIENT_ZSTD_COMPRESSION_ALGORITHM).then_some(Compressor::Zstd);
+    match choice {
+        Compress::Never => Ok(None),
+        Compress::By(Compressor::Zlib) => Ok(zlib),
+        Compress::By(Compressor::Zstd) if zstd.is_none() => {
+            let what = format!("compress is zstd, which {} does not have", greeting.version);
+            Err(Error::usage(what).with_hint("MySQL has it since 8.0.18; other servers have zlib"))
+        }
+        Compress::By(Compressor::Zstd) => Ok(zstd),
+        Compress::Auto => {
+            let is_slow = Line::guessed(round_trip).price_ns >= COMPRESSED_PRICE_NS;
+            Ok(zstd.filter(|_| is_slow))
+        }
+    }
+}
+
 /// What both sides can do.
 fn agreed(
     greeting: &Greeting,
     params: &ConnectParams,
+    compressor: Option<Compressor>,
     is_tls: bool,
 ) -> (CapabilityFlags, MariadbCapabilities) {
     let extended = greeting.extended & MariadbCapabilities::MARIADB_CLIENT_EXTENDED_METADATA;
     let mut wanted = WANTED;
     // With this flag the extended ones do not count.
     wanted.set(CapabilityFlags::CLIENT_LONG_PASSWORD, extended.is_empty());
-    wanted.set(CapabilityFlags::CLIENT_COMPRESS, params.compress);
+    wanted.set(CapabilityFlags::CLIENT_COMPRESS, compressor == Some(Compressor::Zlib));
+    let is_zstd = compressor == Some(Compressor::Zstd);
+    wanted.set(CapabilityFlags::CLIENT_ZSTD_COMPRESSION_ALGORITHM, is_zstd);
     wanted.set(CapabilityFlags::CLIENT_CONNECT_WITH_DB, params.database.is_some());
     wanted.set(CapabilityFlags::CLIENT_SSL, is_tls);
     (greeting.capabilities & wanted, extended)
@@ -64,8 +100,12 @@ fn agreed(
 
 /// The packet after which both sides begin TLS. It agrees with the response: MariaDB reads the
 /// flags here only, MySQL there only.
-pub(super) fn encrypt_request(greeting: &Greeting, params: &ConnectParams) -> Vec<u8> {
-    let (capabilities, extended) = agreed(greeting, params, true);
+pub(super) fn encrypt_request(
+    greeting: &Greeting,
+    params: &ConnectParams,
+    compressor: Option<Compressor>,
+) -> Vec<u8> {
+    let (capabilities, extended) = agreed(greeting, params, compressor, true);
     let request = SslRequest::new(capabilities, PACKET_BYTES_MAX, UTF8MB4_GENERAL_CI);
     let mut out = Vec::new();
     request.with_mariadb_capabilities(extended).serialize(&mut out);
@@ -77,10 +117,11 @@ pub(super) fn log_in(
     mut packets: PacketStream<Connection>,
     params: &ConnectParams,
     greeting: &Greeting,
+    compressor: Option<Compressor>,
     check: CancelCheck<'_>,
 ) -> Result<Session<Connection>> {
     let is_tls = packets.stream().socket().is_tls();
-    let (capabilities, extended) = agreed(greeting, params, is_tls);
+    let (capabilities, extended) = agreed(greeting, params, compressor, is_tls);
     let secrets = Secrets {
         password: params.password.as_deref().unwrap_or_default().as_bytes(),
         is_tls,
@@ -112,10 +153,13 @@ pub(super) fn log_in(
     );
     let mut out = Vec::new();
     response.with_mariadb_ext_capabilities(extended).serialize(&mut out);
+    if compressor == Some(Compressor::Zstd) {
+        out.push(Compressor::ZSTD_LEVEL);
+    }
     packets.send(&out, check)?;
     authenticate(&mut packets, &mut authentication, &greeting.nonce, &secrets, check)?;
-    if capabilities.contains(CapabilityFlags::CLIENT_COMPRESS) {
-        packets = packets.replace(|connection| Ok(connection.compressed()))?.unnumbered();
+    if let Some(compressor) = compressor {
+        packets = packets.replace(|connection| Ok(connection.compressed(compressor)))?.unnumbered();
     }
     let server = Server {
         version: greeting.version.clone(),
@@ -188,18 +232,49 @@ mod tests {
 
     use super::*;
 
+    fn greeting(plugin: &[u8], nonce: &[u8], capabilities: CapabilityFlags) -> Greeting {
+        Greeting {
+            version: "8.0.15".to_owned(),
+            connection_id: 1,
+            nonce: nonce.to_vec(),
+            plugin: plugin.to_vec(),
+            capabilities,
+            extended: MariadbCapabilities::empty(),
+        }
+    }
+
+    #[test]
+    fn compressors() {
+        use Compressor::{Zlib, Zstd};
+        let (zlib, zstd) =
+            (CapabilityFlags::CLIENT_COMPRESS, CapabilityFlags::CLIENT_ZSTD_COMPRESSION_ALGORITHM);
+        let chosen = |capabilities, choice, round_trip_ms| {
+            let greeting = greeting(b"", b"", capabilities);
+            compressor(&greeting, choice, Duration::from_millis(round_trip_ms))
+        };
+        for (capabilities, choice, round_trip_ms, expected) in [
+            (zlib | zstd, Compress::Auto, 0, None),
+            (zlib | zstd, Compress::Auto, 2, None),
+            (zlib | zstd, Compress::Auto, 25, Some(Zstd)),
+            (zlib, Compress::Auto, 25, None),
+            (CapabilityFlags::empty(), Compress::Auto, 25, None),
+            (zlib | zstd, Compress::Never, 25, None),
+            (zlib | zstd, Compress::By(Zlib), 0, Some(Zlib)),
+            (zlib | zstd, Compress::By(Zstd), 0, Some(Zstd)),
+            (CapabilityFlags::empty(), Compress::By(Zlib), 25, None),
+        ] {
+            let found = chosen(capabilities, choice, round_trip_ms).unwrap();
+            assert_eq!(found, expected, "{capabilities:?} {choice:?} {round_trip_ms}");
+        }
+        let error = chosen(zlib, Compress::By(Zstd), 25).unwrap_err();
+        assert!(error.to_string().contains("zstd, which 8.0.15"), "{error}");
+    }
+
     /// The server's method may be one that can't begin here.
     #[test]
     fn first_answers() {
         let begun = |plugin: &[u8], nonce: &[u8]| {
-            let greeting = Greeting {
-                version: String::new(),
-                connection_id: 1,
-                nonce: nonce.to_vec(),
-                plugin: plugin.to_vec(),
-                capabilities: CapabilityFlags::empty(),
-                extended: MariadbCapabilities::empty(),
-            };
+            let greeting = greeting(plugin, nonce, CapabilityFlags::empty());
             let secrets = Secrets {
                 password: b"secret",
                 is_tls: false,

@@ -10,6 +10,7 @@ use dray_net::{TcpParams, TlsParams, parse_seconds};
 use super::option_files::OptionFiles;
 use super::tls::{SslMode, mode_of, parse_tls};
 use super::uri;
+use crate::connection::Compressor;
 use crate::error::{Error, Result};
 
 const DEFAULT_PORT: u16 = 3306;
@@ -54,8 +55,17 @@ pub struct ConnectParams {
     pub(super) cleartext: bool,
     pub(super) server_key: Option<PathBuf>,
     pub(super) asks_for_key: bool,
-    /// Compresses all packets by zlib, if the server can.
-    pub(super) compress: bool,
+    pub(super) compress: Compress,
+}
+
+/// `compress`: whether packets are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Compress {
+    /// By zstd, if the line seems slow.
+    Auto,
+    Never,
+    /// If the server can.
+    By(Compressor),
 }
 
 /// Where a server is.
@@ -204,13 +214,22 @@ fn parse_place(values: &Values<'_>) -> Result<Place> {
     Ok(Place::Unix(socket.into()))
 }
 
-/// `compress`: a flag, or a method. The servers' own clients compress only if they are told to.
-fn parse_compression(values: &Values<'_>) -> Result<bool> {
-    match values.value("compress").as_deref() {
-        Some("zlib") => Ok(true),
-        Some("none" | "uncompressed") => Ok(false),
-        Some("zstd") => Err(invalid("compress", "zstd", "zlib or none")),
-        _ => Ok(values.flag("compress")?.unwrap_or(false)),
+/// `compress`: a flag, as for the servers' own clients, or what to compress by.
+fn parse_compression(values: &Values<'_>) -> Result<Compress> {
+    let value = values.value("compress").map(|value| value.to_ascii_lowercase());
+    match value.as_deref() {
+        Some("auto") => Ok(Compress::Auto),
+        Some("zlib") => Ok(Compress::By(Compressor::Zlib)),
+        Some("zstd") => Ok(Compress::By(Compressor::Zstd)),
+        Some("none" | "uncompressed") => Ok(Compress::Never),
+        given => match values.flag("compress") {
+            Ok(Some(true)) => Ok(Compress::By(Compressor::Zlib)),
+            Ok(Some(false)) => Ok(Compress::Never),
+            Ok(None) => Ok(Compress::Auto),
+            Err(_) => {
+                Err(invalid("compress", given.unwrap_or_default(), "auto, none, zlib or zstd"))
+            }
+        },
     }
 }
 
@@ -339,6 +358,28 @@ mod tests {
     }
 
     #[test]
+    fn compression() {
+        use Compressor::{Zlib, Zstd};
+        let folder = tempfile::tempdir().unwrap();
+        for (query, text, expected) in [
+            ("", "", Compress::Auto),
+            ("compress=auto", "compress", Compress::Auto),
+            ("compress", "", Compress::By(Zlib)),
+            ("", "compress", Compress::By(Zlib)),
+            ("compress=1", "", Compress::By(Zlib)),
+            ("compress=ZLIB", "", Compress::By(Zlib)),
+            ("compress=zstd", "", Compress::By(Zstd)),
+            ("compress=off", "compress", Compress::Never),
+            ("compress=none", "", Compress::Never),
+            ("", "skip-compress", Compress::Never),
+        ] {
+            let file = with_file(folder.path(), &format!("[client]\n{text}"));
+            let params = parse(&format!("mysql://h?{query}&{file}"), &[]).unwrap();
+            assert_eq!(params.compress, expected, "{query} {text}");
+        }
+    }
+
+    #[test]
     fn precedence() {
         let folder = tempfile::tempdir().unwrap();
         let text = "[client]\nuser=file\npassword=file\nhost=file\nport=1\nssl-mode=REQUIRED\n\
@@ -412,7 +453,7 @@ mod tests {
             ("tls-version=TLSv1.1", "TLSv1.2"),
             ("charset=latin1", "utf8mb4"),
             ("connect-timeout=0", "seconds above 0"),
-            ("compress=zstd", "zlib"),
+            ("compress=lz4", "auto, none, zlib or zstd"),
         ] {
             let error = parse(&format!("mysql://h?{query}&{none}"), &[]).unwrap_err();
             assert!(error.to_string().contains(expected), "{query}: {error}");

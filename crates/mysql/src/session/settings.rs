@@ -131,6 +131,7 @@ impl Settings {
         &self,
         statement: &str,
         columns: &[ColumnDefinition],
+        server: &Server,
     ) -> Result<()> {
         if self.results != UTF8 {
             let why = "text is read as UTF-8";
@@ -147,8 +148,19 @@ impl Settings {
         // every server reports that; what is reported is refused at the end of the rows.
         let lower = statement.to_ascii_lowercase();
         let sets = lower.contains("set_var") || sql::first_word(&lower) == "set";
-        match sets && lower.contains("time_zone") {
-            true => Err(zone_set_within(&column.name)),
+        if sets && lower.contains("time_zone") {
+            return Err(zone_set_within(&column.name));
+        }
+        match !server.tracks() && matches!(sql::first_word(&lower), "call" | "execute") {
+            true => {
+                let what = format!(
+                    "a procedure may set time_zone, and {} does not report it, but TIMESTAMP {:?} \
+                     is read as UTC",
+                    server.name(),
+                    column.name
+                );
+                Err(Error::usage(what).with_hint("select the rows without the procedure"))
+            }
             false => Ok(()),
         }
     }
@@ -176,6 +188,10 @@ fn changed(name: &str, value: &str, why: &str) -> Error {
 mod tests {
     use super::*;
 
+    fn server() -> Server {
+        Server::new("8.0.36", 1, 0, 0)
+    }
+
     fn note(changes: &[(&str, &str)]) -> Settings {
         let mut settings = Settings::default();
         settings.note(changes.iter().map(|(a, b)| ((*a).into(), (*b).into())).collect());
@@ -186,13 +202,13 @@ mod tests {
     fn changes() {
         let settings = note(&[("autocommit", "OFF"), ("time_zone", "UTC")]);
         settings.check_sendable("ü").unwrap();
-        settings.check_readable("", &[]).unwrap();
+        settings.check_readable("", &[], &server()).unwrap();
         let settings = note(&[("character_set_client", "latin1")]);
         settings.check_sendable("SET NAMES utf8mb4").unwrap();
         let error = settings.check_sendable("SELECT 'ü'").unwrap_err();
         assert!(error.to_string().contains("latin1"), "{error}");
         let settings = note(&[("character_set_results", "")]);
-        settings.check_readable("", &[]).unwrap_err();
+        settings.check_readable("", &[], &server()).unwrap_err();
         let mut settings = note(&[("time_zone", "SYSTEM")]);
         assert_eq!(settings.time_zone, "SYSTEM");
         settings.learn([Some("+00:00".to_owned()), None, None].into_iter());

@@ -83,7 +83,7 @@ impl<S: Read + Write> Session<S> {
             self.cache.forget(known.id);
         }
         self.keep(statement, prepared);
-        self.settings.check_readable(statement, &definitions)?;
+        self.settings.check_readable(statement, &definitions, &self.server)?;
         Ok(schema_of(&columns_of(&definitions, options)?))
     }
 
@@ -188,7 +188,7 @@ impl<S: Read + Write> Session<S> {
             }
         };
         let definitions = self.definitions(columns, check)?;
-        self.settings.check_readable(statement, &definitions)?;
+        self.settings.check_readable(statement, &definitions, &self.server)?;
         let timestamp = definitions.iter().find(|column| is_timestamp(column));
         let zone = timestamp.map(|column| (column.name.clone(), self.settings.zone_changes()));
         let columns = columns_of(&definitions, options)?;

@@ -95,7 +95,9 @@ fn failed(error: TlsError) -> Error {
             ErrorKind::Authentication,
             "sslmode=verify-full expects the host's name in the server's certificate",
         ),
-        TlsFailure::Refused => (ErrorKind::Authentication, error.hint),
+        TlsFailure::NothingInCommon | TlsFailure::Refused => {
+            (ErrorKind::Authentication, error.hint)
+        }
     };
     let failed = Error::new(kind, error.message).with_hint(hint);
     match error.cause {
