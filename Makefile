@@ -15,6 +15,8 @@ CHECKED_PACKAGE := $(CACHE)/checked-package
 # Sorting has newer versions of the rivals, and the generator of TPC-DS an older DuckDB.
 SORT_VENV := $(CACHE)/lab/sort-venv
 TPCDS_VENV := $(CACHE)/lab/tpcds-venv
+# The clients of other databases, which have dependencies of their own.
+SYSTEMS_VENV := $(CACHE)/lab/systems-venv
 SCALE_FACTOR ?= 1
 ROUNDS ?= 5
 ROWS ?= 1000000
@@ -32,9 +34,9 @@ ALL_TEST_ROUNDS ?= 100
 ALL_JAVA_ROUNDS ?= 2000000
 
 .PHONY: demo test test-all bench bench-java bench-network bench-parquet bench-postgres bench-sort \
-	check-link study study-objects study-test lint rust-test python-test spec-test cpp-test \
+	bench-systems 	check-link study study-objects study-test lint rust-test python-test spec-test cpp-test \
 	java-test extension-test fuzz miri build python build-checked python-package dist dist-test setup \
-	setup-test setup-bench setup-dist setup-miri setup-objects setup-postgres setup-sort
+	setup-test setup-bench setup-dist setup-miri setup-objects setup-postgres setup-sort setup-systems
 
 demo: build python
 	$(PYTHON) -m lab.lineitem.demo --scale-factor $(SCALE_FACTOR) --dray $(DRAY)
@@ -86,6 +88,15 @@ bench-sort: setup-sort build python
 	DRAY_LAB_TPCDS_PYTHON=$(TPCDS_VENV)/bin/python $(SORT_VENV)/bin/python -m lab.sort.bench \
 		--scale-factor $(SCALE_FACTOR) --rounds $(ROUNDS) --dray $(DRAY) $(SORT_OPTIONS)
 
+# Many systems over three networks. Links between namespaces need root. A small run:
+# SCALE_FACTOR=0.01 ROWS=20000 ROUNDS=1 SYSTEMS_OPTIONS='--systems netcat,mariadb'.
+bench-systems: setup-systems build python
+	$(SYSTEMS_VENV)/bin/pip install --quiet --force-reinstall --no-deps \
+		"$$($(PYTHON) scripts/wheel $(CARGO_TARGET_DIR)/release/lib_dray.so $(CACHE)/wheels)"
+	$(SUDO) $(MAKE) -C pg_extension install PG_CONFIG=$(PG_CONFIG)
+	$(SUDO) $(SYSTEMS_VENV)/bin/python -m lab.systems.bench --scale-factor $(SCALE_FACTOR) \
+		--rounds $(ROUNDS) --rows $(ROWS) --dray $(DRAY) $(SYSTEMS_OPTIONS)
+
 # Checks that links behave as they are set. Needs root.
 check-link: setup-bench
 	$(SUDO) $(PYTHON) -m lab.link --rate 100mbit --round-trip 25ms --loss 1% --check
@@ -110,7 +121,7 @@ study-test: setup-objects
 	cd lab/objects/rust && cargo fmt --check && cargo clippy --release --locked --all-targets \
 		--target-dir $(CARGO_TARGET_DIR)/objects -- -D warnings
 	cd lab/objects/rust && cargo test --release --locked --target-dir $(CARGO_TARGET_DIR)/objects
-	$(PYTHON) -m pytest -q lab/objects
+	$(PYTHON) -m pytest -q lab/objects lab/systems
 
 # Always the whole workspace: another selection of crates would compile the engine again.
 build: setup
@@ -221,3 +232,12 @@ setup-sort: setup
 	[ -x $(TPCDS_VENV)/bin/python ] || python3 -m venv $(TPCDS_VENV)
 	$(SORT_VENV)/bin/pip install --quiet --requirement lab/sort/requirements.txt
 	$(TPCDS_VENV)/bin/pip install --quiet --requirement lab/sort/requirements-tpcds.txt
+
+# What cannot be installed is named, and the others are measured. So is what fails in the report.
+setup-systems: setup
+	scripts/setup $(CACHE) systems
+	[ -x $(SYSTEMS_VENV)/bin/python ] || python3 -m venv $(SYSTEMS_VENV)
+	grep -v '^#' lab/systems/requirements.txt | while read -r requirement; do \
+		$(SYSTEMS_VENV)/bin/pip install --quiet "$$requirement" \
+			|| echo "setup: cannot install $$requirement" >&2; done
+	cd lab/systems/java && mvn -q -Dmaven.repo.local=$(CACHE)/maven compile

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lab.common.measurement import FETCHES, Measurement
-from lab.common.process import Failure, Process, Watch, free_port, last_line, memory_bytes
+from lab.common.process import Failure, Process, Timeout, Watch, free_port, last_line, memory_bytes
 from lab.common.testbed import Testbed
 from lab.data.table import Table
 
@@ -123,7 +123,8 @@ class Contender(ABC):
                 command, capture_output=True, text=True, timeout=setting.timeout_s, check=False
             )
         except subprocess.TimeoutExpired as error:
-            raise Failure(f"the client did not finish within {setting.timeout_s:.0f} s") from error
+            message = f"the client did not finish within {setting.timeout_s:.0f} s"
+            raise Timeout(message) from error
         if done.returncode != 0:
             raise Failure(last_line(done.stderr))
         measurement = Measurement(**json.loads(done.stdout.splitlines()[-1]))

@@ -21,6 +21,10 @@ class Failure(Exception):
     """A contender could not be run; the message says why."""
 
 
+class Timeout(Failure):
+    """A client did not finish in time."""
+
+
 def free_port() -> int:
     """A TCP port of the loopback interface that is not in use. It lies below the ports that Linux
     gives to clients: one of these could be taken before the server listens.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from lab.common import congestion
 from lab.common.contender import Contender
 from lab.common.measurement import Measurement
-from lab.common.process import Failure, Usage
+from lab.common.process import Failure, Timeout, Usage
 
 
 @dataclass
@@ -34,6 +34,8 @@ class Row:
     congestion_seen: str | None = None
     runs: list[Run] = field(default_factory=list)
     failure: str | None = None
+    #: Whether the failure is that the client did not finish in time.
+    timed_out: bool = False
     command: list[str] = field(default_factory=list)
 
     @property
@@ -57,6 +59,7 @@ class Row:
             run = self.run(warm_up)
         except Failure as failure:
             self.failure = str(failure)
+            self.timed_out = isinstance(failure, Timeout)
             return
         if not warm_up:
             self.runs.append(run)

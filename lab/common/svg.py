@@ -24,6 +24,8 @@ class Line:
 
 def lines(title: str, x_label: str, series: list[Line], x_names: dict[float, str]) -> str:
     """A line chart; both axes are logarithmic, and the vertical one begins at the least value."""
+    # The names of many lines take more.
+    height = max(HEIGHT, TOP + 18 * len(series) + 10)
     points = [point for line in series for point in line.points]
     if not points:
         return ""
@@ -35,17 +37,17 @@ def lines(title: str, x_label: str, series: list[Line], x_names: dict[float, str
         return LEFT + (math.log(x) - x_low) / ((x_high - x_low) or 1) * (WIDTH - LEFT - RIGHT)
 
     def down(y: float) -> float:
-        return HEIGHT - BOTTOM - (math.log(y) - y_low) / (y_high - y_low) * (HEIGHT - TOP - BOTTOM)
+        return height - BOTTOM - (math.log(y) - y_low) / (y_high - y_low) * (height - TOP - BOTTOM)
 
     parts = [
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img">',
+        f'<svg viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" role="img">',
         text(LEFT, 14, title, "start", "font-weight:600"),
-        text(WIDTH - RIGHT, HEIGHT - 4, x_label, "end"),
+        text(WIDTH - RIGHT, height - 4, x_label, "end"),
     ]
     for x, name in x_names.items():
         if x_low - 1e-9 <= math.log(x) <= x_high + 1e-9:
-            parts.append(rule(across(x), TOP, across(x), HEIGHT - BOTTOM))
-            parts.append(text(across(x), HEIGHT - BOTTOM + 17, name, "middle"))
+            parts.append(rule(across(x), TOP, across(x), height - BOTTOM))
+            parts.append(text(across(x), height - BOTTOM + 17, name, "middle"))
     for y in ticks(math.exp(y_low), math.exp(y_high)):
         parts.append(rule(LEFT, down(y), WIDTH - RIGHT, down(y)))
         parts.append(text(LEFT - 5, down(y) + 2, f"{y:g}", "end"))

@@ -24,11 +24,7 @@ class Testbed:
 
     def carried_bytes(self) -> int:
         """Bytes that all programs' clients have received so far, including headers."""
-        for line in Path("/proc/net/dev").read_text().splitlines():
-            name, _, counters = line.partition(":")
-            if name.strip() == "lo":
-                return int(counters.split()[0])
-        raise Failure("there is no loopback interface")
+        return received_bytes(Path("/proc/net/dev").read_text())
 
     def is_loopback(self) -> bool:
         return True
@@ -52,3 +48,12 @@ class LinkTestbed(Testbed):
 
     def is_loopback(self) -> bool:
         return False
+
+
+def received_bytes(devices: str) -> int:
+    """What the loopback interface has received, by the content of /proc/net/dev."""
+    for line in devices.splitlines():
+        name, _, counters = line.partition(":")
+        if name.strip() == "lo":
+            return int(counters.split()[0])
+    raise Failure("there is no loopback interface")

@@ -16,7 +16,7 @@ from lab.common.contender import Contender, Server, Setting
 from lab.common.measurement import Client, Measurement, Stopwatch, median_fetch
 from lab.common.program import program_name, python
 
-TOKEN = "loopback only"
+TOKEN = "of the laboratory"
 
 
 class QuackServer(Server):
@@ -24,15 +24,24 @@ class QuackServer(Server):
         super().__init__(setting, "quack")
 
     def command(self) -> list[str]:
-        return python(__name__, "serve", self.port, self.setting.table.parquet())
+        table = self.setting.table
+        return python(__name__, "serve", self.uri(), table.name, table.parquet())
+
+    def uri(self) -> str:
+        testbed = self.setting.testbed
+        return f"quack:{'localhost' if testbed.is_loopback() else testbed.address}:{self.port}"
 
 
 class QuackContender(Contender):
+    server: QuackServer
+
     def __init__(self, server: QuackServer) -> None:
         super().__init__("quack", "Quack (DuckDB), TCP", server)
 
     def client_command(self) -> list[str]:
-        return python(__name__, "fetch", self.server.port)
+        setting = self.server.setting
+        options = ["--fetches", setting.fetches]
+        return python(__name__, "fetch", self.server.uri(), setting.table.name, *options)
 
 
 def engine() -> duckdb.DuckDBPyConnection:
@@ -47,31 +56,39 @@ def engine() -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def serve(port: int, parquet: Path) -> None:
+def serve(uri: str, name: str, parquet: Path) -> None:
     connection = engine()
-    connection.execute(f"CREATE TABLE lineitem AS FROM '{parquet}'")
-    connection.execute(f"CALL quack_serve('quack:localhost:{port}', token = '{TOKEN}')")
+    connection.execute(f"CREATE TABLE {name} AS FROM '{parquet}'")
+    options = f"token = '{TOKEN}', allow_other_hostname = true"
+    connection.execute(f"CALL quack_serve('{uri}', {options})")
     threading.Event().wait()
 
 
-def fetch(port: int) -> Measurement:
+def fetch(uri: str, name: str) -> Measurement:
     with engine() as connection:
         connection.execute("SET preserve_insertion_order = false")
         watch = Stopwatch()
-        connection.execute(f"ATTACH 'quack:localhost:{port}' AS remote (TOKEN '{TOKEN}')")
+        # On any host but localhost, TLS would be the default, and the server has none.
+        connection.execute(f"ATTACH '{uri}' AS remote (TOKEN '{TOKEN}', DISABLE_SSL true)")
         connect_s = watch.lap()
-        table = connection.sql("SELECT * FROM remote.lineitem").to_arrow_table()
+        table = connection.sql(f"SELECT * FROM remote.{name}").to_arrow_table()
         transfer_s = watch.lap()
         return Measurement(connect_s, None, transfer_s, watch.total(), table.num_rows, table.nbytes)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog=program_name())
-    parser.add_argument("end", choices=["serve", "fetch"])
-    parser.add_argument("port", type=int)
-    parser.add_argument("parquet", type=Path, nargs="?")
+    ends = parser.add_subparsers(dest="end", required=True)
+    end = ends.add_parser("serve")
+    end.add_argument("uri")
+    end.add_argument("table")
+    end.add_argument("parquet", type=Path)
+    end = ends.add_parser("fetch")
+    end.add_argument("uri")
+    end.add_argument("table")
+    end.add_argument("--fetches", type=int, required=True)
     given = parser.parse_args()
     if given.end == "serve":
-        serve(given.port, given.parquet)
+        serve(given.uri, given.table, given.parquet)
     else:
-        Client().report(median_fetch(lambda: fetch(given.port)))
+        Client().report(median_fetch(lambda: fetch(given.uri, given.table), given.fetches))

@@ -9,44 +9,29 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 from lab import RESULTS
+from lab.common import race
+from lab.common.contender import Setting
 from lab.common.process import Failure
 from lab.common.program import program_name, python
 from lab.data.lineitem import Lineitem
-from lab.data.sample import DATA, Sample
+from lab.data.sample import Sample
 from lab.data.table import Table
 from lab.mysql.client import DATABASE, HOST, PASSWORD, USER, WAYS
+from lab.mysql.server import MariaServer, drain_program
 
+START_S = 60.0
 DRAINS = ("drain-text", "drain-binary", "mariadb-quick")
 #: Ways that take minutes have fewer rounds.
 SLOW = {"pymysql": 1, "pandas": 1, "mysql-connector": 1, "mysqlclient": 1}
-SETTINGS = {
-    "innodb-buffer-pool-size": "6G",
-    "innodb-flush-log-at-trx-commit": "0",
-    "innodb-doublewrite": "0",
-    "innodb-log-file-size": "1G",
-    "max-allowed-packet": "64M",
-    "character-set-server": "utf8mb4",
-}
-LINEITEM = """CREATE TABLE lineitem (
-    l_orderkey bigint NOT NULL, l_partkey bigint NOT NULL, l_suppkey bigint NOT NULL,
-    l_linenumber int NOT NULL, l_quantity decimal(15,2) NOT NULL,
-    l_extendedprice decimal(15,2) NOT NULL, l_discount decimal(15,2) NOT NULL,
-    l_tax decimal(15,2) NOT NULL, l_returnflag varchar(1) NOT NULL,
-    l_linestatus varchar(1) NOT NULL, l_shipdate date NOT NULL, l_commitdate date NOT NULL,
-    l_receiptdate date NOT NULL, l_shipinstruct varchar(25) NOT NULL,
-    l_shipmode varchar(10) NOT NULL, l_comment varchar(44) NOT NULL,
-    PRIMARY KEY (l_orderkey, l_linenumber))"""
 
 
 def options() -> argparse.Namespace:
@@ -59,124 +44,11 @@ def options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-class Server:
-    """A MariaDB in a temporary folder, or a server that `scripts/setup` unpacks."""
-
-    def __init__(self, installed: Path | None = None) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="dray-lab-maria-"))
-        self.socket = self.folder / "socket"
-        self.installed = installed
-        self.user = f"--user={os.environ.get('USER') or 'root'}"
-        self.data = f"--datadir={self.folder / 'data'}"
-        # A server that starts removes temporary tables of others from a shared folder.
-        self.environment = {**os.environ, "TMPDIR": str(self.folder)}
-        if installed:
-            shutil.copytree(installed / "data", self.folder / "data")
-        else:
-            subprocess.run(
-                ["mariadb-install-db", "--no-defaults", self.data, self.user, "--skip-test-db",
-                 "--auth-root-authentication-method=normal"],
-                check=True, stdout=subprocess.DEVNULL, env=self.environment,
-            )  # fmt: skip
-        self.port = 20_400
-        self.start()
-        native = "WITH mysql_native_password " if installed else ""
-        self.sql(
-            f"CREATE DATABASE {DATABASE}; "
-            f"CREATE USER {USER}@'%' IDENTIFIED {native}BY '{PASSWORD}'; "
-            f"GRANT ALL ON {DATABASE}.* TO {USER}@'%'; GRANT RELOAD ON *.* TO {USER}@'%'",
-            database="",
-        )
-
-    def start(self, prefix: Sequence[str] = (), address: str = HOST) -> None:
-        """Start it by a command such as `ip netns exec`, at an address."""
-        program = self.installed / "bin" / "mysqld" if self.installed else "/usr/sbin/mariadbd"
-        extra = ["--skip-log-bin", "--mysqlx=OFF"] if self.installed else []
-        settings = [f"--{name}={value}" for name, value in SETTINGS.items()]
-        log = open(self.folder / "log", "w")
-        self.process = subprocess.Popen(
-            [*prefix, str(program), "--no-defaults", self.data, self.user,
-             f"--socket={self.socket}", f"--port={self.port}", f"--bind-address={address}",
-             "--skip-name-resolve", "--secure-file-priv=", *extra, *settings],
-            stdout=log, stderr=log, env=self.environment,
-        )  # fmt: skip
-        deadline = time.monotonic() + 60
-        while not self.socket.exists():
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                message = (self.folder / "log").read_text()
-                self.stop()
-                raise Failure(message)
-            time.sleep(0.1)
-
-    def uri(self, host: str = HOST) -> str:
-        return f"mysql://{USER}:{PASSWORD}@{host}:{self.port}/{DATABASE}"
-
-    def sql(self, statements: str, database: str = DATABASE) -> str:
-        command = ["mariadb", "--no-defaults", "-uroot", f"-S{self.socket}", "-BN", database]
-        done = subprocess.run(
-            [word for word in command if word], input=statements, capture_output=True, text=True
-        )
-        if done.returncode:
-            raise Failure(done.stderr)
-        return done.stdout
-
-    def stop_process(self) -> None:
-        """Stop it so that it can be started again."""
-        self.process.terminate()
-        self.process.wait()
-        self.socket.unlink(missing_ok=True)
-
-    def stop(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-
 def table_of(name: str, given: argparse.Namespace) -> Table:
     return Lineitem.of(given.scale_factor) if name == "lineitem" else Sample(name, given.rows)
 
 
-def ddl(table: Table) -> str:
-    """The statement that creates a table: PostgreSQL's of a sample, in the words of MariaDB."""
-    if table.name == "lineitem":
-        return LINEITEM
-    text = (DATA / f"{table.name}.sql").read_text()
-    return text.replace(" text", " varchar(100)").replace(" numeric", " decimal")
-
-
-def load(server: Server, table: Table) -> int:
-    server.sql(ddl(table))
-    columns = server.sql(
-        "SELECT column_name, data_type FROM information_schema.columns "
-        f"WHERE table_name = '{table.name}' AND table_schema = '{DATABASE}' "
-        "ORDER BY ordinal_position"
-    )
-    names = [line.split("\t")[0] for line in columns.splitlines()]
-    # An empty field is a missing value, and not 0.
-    fields = ", ".join(f"@{i}" for i in range(len(names)))
-    values = ", ".join(f"{name} = nullif(@{i}, '')" for i, name in enumerate(names))
-    if table.name == "lineitem":
-        fields, values = ", ".join(names), ""
-    server.sql(
-        f"SET sql_mode = ''; LOAD DATA INFILE '{table.csv()}' INTO TABLE {table.name} "
-        "CHARACTER SET utf8mb4 FIELDS TERMINATED BY ',' OPTIONALLY ENCLOSED BY '\"' "
-        f"IGNORE 1 LINES ({fields})" + (f" SET {values}" if values else "")
-    )
-    server.sql(f"ANALYZE TABLE {table.name}")
-    return int(server.sql(f"SELECT count(*) FROM {table.name}"))
-
-
-def build_drain(folder: Path) -> Path:
-    program = folder / "drain"
-    flags = subprocess.run(
-        ["mariadb_config", "--cflags", "--libs"], capture_output=True, text=True, check=True
-    )
-    source = Path(__file__).with_name("drain.c")
-    subprocess.run(["cc", "-O2", source, "-o", program, *flags.stdout.split()], check=True)
-    return program
-
-
-def run(way: str, server: Server, drain: Path, sql: str) -> dict:
+def run(way: str, server: MariaServer, drain: Path, sql: str) -> dict:
     if way == "mariadb-quick":
         command = ["mariadb", "--no-defaults", "--quick", "-BN", f"-h{HOST}", f"-P{server.port}",
                    f"-u{USER}", f"-p{PASSWORD}", DATABASE, "-e", sql]  # fmt: skip
@@ -184,26 +56,34 @@ def run(way: str, server: Server, drain: Path, sql: str) -> dict:
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         return {"seconds": time.perf_counter() - began}
     if way in DRAINS:
-        command = [drain, HOST, server.port, USER, PASSWORD, DATABASE, way.split("-")[1], sql]
+        form = way.split("-")[1]
+        command = [drain, HOST, server.port, USER, PASSWORD, DATABASE, form, "plain", sql]
     else:
         command = python("lab.mysql.client", way, server.port, sql)
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
     if done.returncode:
         raise Failure(f"{way}: {done.stderr[-2000:]}")
-    return json.loads(done.stdout.splitlines()[-1])
+    found = json.loads(done.stdout.splitlines()[-1])
+    if way in DRAINS:
+        # A connection is part of a driver's time, but not of the yardstick's.
+        found["seconds"] = found["total_s"] - found["connect_s"]
+    return found
 
 
 def main() -> None:
     given = options()
     ways = given.ways.split(",")
-    server = Server()
+    tables = [table_of(name, given) for name in given.tables.split(",")]
+    folder = Path(tempfile.mkdtemp(prefix="dray-lab-maria-"))
+    server = MariaServer(Setting(tables[0], race.default_dray(), folder, START_S), tables)
     try:
-        drain = build_drain(server.folder)
+        drain = drain_program()
+        server.start()
         version = server.sql("SELECT version()").strip()
         results: dict[str, dict[str, list[dict]]] = {}
-        for name in given.tables.split(","):
-            table = table_of(name, given)
-            rows = load(server, table)
+        for table in tables:
+            name = table.name
+            rows = int(server.sql(f"SELECT count(*) FROM {name}"))
             found = results[name] = {way: [] for way in ways}
             sql = f"SELECT * FROM {name}"
             for number in range(given.rounds):
@@ -231,6 +111,7 @@ def main() -> None:
         (RESULTS / "mysql.json").write_text(json.dumps(results, indent=2))
     finally:
         server.stop()
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -9,25 +9,27 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
+from lab.common import race
+from lab.common.contender import Setting
 from lab.common.process import Failure
 from lab.common.program import program_name, python
+from lab.common.testbed import LinkTestbed, Testbed
 from lab.data.lineitem import Lineitem
 from lab.data.sample import Sample
 from lab.data.table import Table
 from lab.link.link import Link
-from lab.mysql.bench import Server, load
-from lab.mysql.client import HOST
+from lab.mysql.bench import START_S
+from lab.mysql.server import DISTRIBUTED, MariaServer
 
-CACHE = Path(os.environ.get("DRAY_CACHE") or Path.home() / ".cache" / "dray")
 #: Networks, and the rows of lineitem in a fetch on each.
 NETWORKS: dict[str, tuple[Callable[[], Link] | None, int]] = {
     "loopback": (None, 200_000),
@@ -36,8 +38,8 @@ NETWORKS: dict[str, tuple[Callable[[], Link] | None, int]] = {
     "10 Mbit/s, 25 ms": (lambda: Link.shaped("10mbit", 25.0), 20_000),
 }
 SERVERS = {
-    "mariadb": (None, ["none", "zlib", "auto"]),
-    "mysql": (CACHE / "mysql" / "mysql-8.0.33", ["none", "zlib", "zstd", "auto"]),
+    DISTRIBUTED: ["none", "zlib", "auto"],
+    "mysql-8.0.33": ["none", "zlib", "zstd", "auto"],
 }
 
 
@@ -48,9 +50,9 @@ def options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def fetch(prefix: list[str], environment: dict | None, uri: str, sql: str) -> dict:
-    command = [*prefix, *python("lab.mysql.compression", "--fetch", uri, sql)]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+def fetch(testbed: Testbed, uri: str, sql: str) -> dict:
+    command = [*testbed.near, *python("lab.mysql.compression", "--fetch", uri, sql)]
+    done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise Failure(done.stderr[-2000:])
     return json.loads(done.stdout.splitlines()[-1])
@@ -66,26 +68,26 @@ def read(uri: str, sql: str) -> None:
     print(json.dumps({"seconds": time.perf_counter() - began, "rows": rows}))
 
 
-def measure(server: Server, methods: list[str], tables: list[Table], rounds: int) -> None:
+def measure(version: str, tables: list[Table], folder: Path, rounds: int) -> None:
     for network, (make_link, rows_of_lineitem) in NETWORKS.items():
         with ExitStack() as stack:
-            prefix, environment, host = [], None, HOST
-            server.stop_process()
-            if make_link is None:
-                server.start()
-            else:
-                link = stack.enter_context(make_link())
-                server.start(link.far, link.far_address)
-                prefix, environment, host = link.near, link.environment, link.far_address
+            link = stack.enter_context(make_link()) if make_link else None
+            testbed = LinkTestbed(link) if link else Testbed()
+            setting = Setting(tables[0], race.default_dray(), folder, START_S, testbed)
+            # It finds the data of the one before it.
+            server = MariaServer(setting, tables, version)
+            stack.callback(server.stop)
+            server.start()
             for table in tables:
                 # Its rows are wide.
                 rows = rows_of_lineitem // (4 if table.name == "ontime" else 1)
                 sql = f"SELECT * FROM {table.name} LIMIT {rows}"
+                methods = SERVERS[version]
                 found: dict[str, list[float]] = {method: [] for method in methods}
                 for number in range(rounds):
                     for method in methods if number % 2 == 0 else reversed(methods):
-                        uri = server.uri(host) + f"?ssl-mode=DISABLED&compress={method}"
-                        fetched = fetch(prefix, environment, uri, sql)
+                        uri = server.uri() + f"?ssl-mode=DISABLED&compress={method}"
+                        fetched = fetch(testbed, uri, sql)
                         if fetched["rows"] != rows:
                             raise Failure(f"{fetched['rows']} of {rows} rows")
                         found[method].append(fetched["seconds"])
@@ -102,18 +104,12 @@ def main() -> None:
         return
     given = options()
     tables: list[Table] = [Lineitem.of(0.3), Sample("ontime", 200_000)]
-    for name in given.servers.split(","):
-        installed, methods = SERVERS[name]
-        server = Server(installed)
-        try:
-            for table in tables:
-                load(server, table)
-            print(f"\n{server.sql('SELECT version()').strip()}, seconds\n")
-            print(f"| network | rows | {' | '.join(methods)} |")
-            print(f"|---|---|{'---:|' * len(methods)}", flush=True)
-            measure(server, methods, tables, given.rounds)
-        finally:
-            server.stop()
+    for version in given.servers.split(","):
+        print(f"\n{version}, seconds\n")
+        print(f"| network | rows | {' | '.join(SERVERS[version])} |")
+        print(f"|---|---|{'---:|' * len(SERVERS[version])}", flush=True)
+        with tempfile.TemporaryDirectory(prefix="dray-lab-mysql-") as folder:
+            measure(version, tables, Path(folder), given.rounds)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ import psycopg
 
 from lab.common.contender import Server, Setting
 from lab.common.process import Failure, Process, Usage, last_line, memory_bytes
+from lab.common.program import compiled, output_of
 from lab.postgres.data import DataSet
 
 USER = "postgres"
@@ -27,7 +28,6 @@ USER = "postgres"
 # read from the kernel's cache each time.
 SHARED_BUFFERS = "8GB"
 SETTINGS = {
-    "listen_addresses": "127.0.0.1",
     "max_connections": "50",
     "shared_buffers": SHARED_BUFFERS,
     "fsync": "off",
@@ -48,11 +48,16 @@ BACKENDS_END_S = 10.0
 class PostgresServer(Server):
     """Debian's PostgreSQL with all tables, vacuumed and read once into shared buffers."""
 
-    def __init__(self, setting: Setting, programs: Path, data_sets: list[DataSet]) -> None:
-        super().__init__(setting, "postgres")
+    #: Whether another server object goes on with the data.
+    keeps_data = False
+
+    def __init__(
+        self, setting: Setting, programs: Path, data_sets: list[DataSet], name: str = "postgres"
+    ) -> None:
+        super().__init__(setting, name)
         self.programs = programs
         self.data_sets = data_sets
-        self.data_folder = setting.folder / "pgdata"
+        self.data_folder = setting.folder / f"{name}-data"
         #: Number of rows of each table.
         self.rows: dict[str, int] = {}
         #: Missing parts of the server, and why each is missing.
@@ -62,10 +67,12 @@ class PostgresServer(Server):
 
     @property
     def conninfo(self) -> str:
-        return f"host=127.0.0.1 port={self.port} user={USER} dbname=postgres sslmode=disable"
+        """For the Unix socket, which is there on every testbed."""
+        return f"host={self.setting.folder} port={self.port} user={USER} dbname=postgres"
 
     def command(self) -> list[str]:
-        settings = [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")]
+        chosen = {"listen_addresses": self.setting.testbed.address, **SETTINGS}
+        settings = [word for name, value in chosen.items() for word in ("-c", f"{name}={value}")]
         folders = [
             "-D",
             str(self.data_folder),
@@ -81,23 +88,32 @@ class PostgresServer(Server):
             return
         if self.process is not None:
             raise Failure(f"the server has ended: {last_line(self.process.output())}")
-        self.initialise()
-        # Its data is temporary, so it may be stopped without a checkpoint.
+        is_new = not self.data_folder.exists()
+        if is_new:
+            self.initialise()
+        # Its data is temporary, so it may be stopped without a checkpoint, unless another server
+        # goes on with it.
         self.process = Process(
-            self.command(), self.setting.folder / "postgres.log", stop_signal=signal.SIGQUIT
+            [*self.setting.testbed.far, *self.command()],
+            self.setting.folder / f"{self.name}.log",
+            stop_signal=signal.SIGINT if self.keeps_data else signal.SIGQUIT,
         )
         self.process.await_listening(
             self.port, None, "ready to accept connections", self.setting.timeout_s
         )
+        if is_new:
+            self.fill()
+        with psycopg.connect(self.conninfo) as connection:
+            connection.execute("SELECT 1").fetchall()
+            self.idle_backend_bytes = memory_bytes(connection.info.backend_pid, "RssAnon")
+        self.loaded_bytes = memory_bytes(self.process.pid, "VmRSS")
+
+    def fill(self) -> None:
         with psycopg.connect(self.conninfo, autocommit=True) as connection:
             self.create_extension(connection)
             self.create_yardstick(connection)
             for data_set in self.data_sets:
                 self.load(connection, data_set)
-        with psycopg.connect(self.conninfo) as connection:
-            connection.execute("SELECT 1").fetchall()
-            self.idle_backend_bytes = memory_bytes(connection.info.backend_pid, "RssAnon")
-        self.loaded_bytes = memory_bytes(self.process.pid, "VmRSS")
 
     def initialise(self) -> None:
         # The server does not run as root, and must be able to enter the folder.
@@ -237,3 +253,9 @@ def run(command: list[object], purpose: str) -> str:
     if done.returncode != 0:
         raise Failure(f"cannot {purpose}: {last_line(done.stderr)}")
     return done.stdout
+
+
+def drain_program() -> Path:
+    """The program `drain.c`."""
+    flags = ["-I", output_of("pg_config", "--includedir").strip(), "-lpq"]
+    return compiled(Path(__file__).with_name("drain.c"), *flags)

@@ -1,0 +1,37 @@
+"""All systems, in the order of the report, and those that cannot run here."""
+
+from __future__ import annotations
+
+from lab.systems import arrow, derby, dray, hive, hyper, mariadb, mongo, netcat, postgres
+
+SYSTEMS = (
+    netcat.SYSTEM,
+    mariadb.MARIADB,
+    mariadb.MYSQL,
+    postgres.POSTGRES,
+    postgres.POSTGRES_18,
+    hyper.SYSTEM,
+    derby.SYSTEM,
+    hive.SYSTEM,
+    mongo.SYSTEM,
+    dray.SYSTEM,
+    arrow.FLIGHT,
+    arrow.QUACK,
+)
+
+#: What the paper or its readers would expect, and why it does not run here.
+ABSENT = (
+    ("DBMS X", "the paper does not tell its name; only its format is counted"),
+    ("IBM DB2", "not to be had from a package registry; Derby speaks its protocol, DRDA"),
+    ("Hive itself", "needs a Hadoop; Spark's Thrift server speaks its protocol"),
+    ("MongoDB itself", "not part of the benchmark; a server in Java speaks its protocol"),
+    ("MonetDB, by its text protocol", "no server is known from a package registry"),
+    ("MonetDB, embedded", "monetdbe needs Python 3.10, which Debian 12 lacks; it has no protocol"),
+    ("MySQL 5.6 by ODBC", "MariaDB's driver asks for a variable that this server lacks"),
+    ("MySQL's own ODBC and C library", "not in Debian; MariaDB's are used for both"),
+    ("HyPer by COPY binary", "the server says that the format is disabled"),
+    ("HyPer by ODBC and JDBC", "not part of the benchmark yet"),
+    ("Arrow Flight SQL", "not part of the benchmark yet; Arrow Flight is"),
+    ("ClickHouse's native protocol", "not part of the benchmark yet; chDB is only embedded"),
+    ("LAN with a round trip of 0.3 ms", "no netem in this kernel; the emulator ends at 200 Mbit/s"),
+)
