@@ -61,7 +61,7 @@ def options() -> argparse.Namespace:
 class Server:
     """A MariaDB in a temporary folder."""
 
-    def __init__(self) -> None:
+    def __init__(self, port: int = 20_400) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="dray-lab-maria-"))
         self.socket = self.folder / "socket"
         user = f"--user={os.environ.get('USER') or 'root'}"
@@ -71,7 +71,7 @@ class Server:
              "--auth-root-authentication-method=normal"],
             check=True, stdout=subprocess.DEVNULL,
         )  # fmt: skip
-        self.port = 20_400
+        self.port = port
         settings = [f"--{name}={value}" for name, value in SETTINGS.items()]
         log = open(self.folder / "log", "w")
         self.process = subprocess.Popen(

@@ -12,13 +12,14 @@ import pytest
 import trustme
 
 # Explain failed assertions of these modules as in tests.
-pytest.register_assert_rewrite("postgres_client", "postgres_types", "write_target")
+pytest.register_assert_rewrite("mysql_target", "postgres_client", "postgres_types", "write_target")
 
 import postgres_client
 import postgres_parallel
 import postgres_type_cases
 import postgres_types
 from mysql_server import MariaServer
+from mysql_target import MysqlTarget
 from postgres_client import Client
 from postgres_server import (
     VERSIONS,
@@ -154,6 +155,14 @@ def mariadb() -> Iterator[MariaServer]:
     server = MariaServer()
     yield server
     server.stop()
+
+
+@pytest.fixture(params=["load", "insert"])
+def mysql_target(mariadb: MariaServer, request: pytest.FixtureRequest) -> Iterator[MysqlTarget]:
+    """Rows that travel by LOAD DATA, and by prepared statements."""
+    target = MysqlTarget(mariadb, request.param)
+    yield target
+    target.close()
 
 
 @pytest.fixture

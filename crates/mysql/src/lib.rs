@@ -28,5 +28,7 @@ pub use connect::{Canceller, ConnectParams, LoggedIn, connect};
 pub use connection::Connection;
 pub use error::{CancelCheck, Error, ErrorKind, Result};
 pub use server::Server;
-pub use session::{CopyBytes, Options, Parameter, Session};
+pub use session::{
+    Bound, BoundType, CopyBytes, FILE_NAME, Options, Parameter, Session, Taken, write_string,
+};
 pub use sql::parameters_in;

@@ -2,6 +2,7 @@
 
 mod connection;
 mod parameters;
+mod write;
 
 use std::time::Instant;
 
@@ -23,7 +24,8 @@ use crate::options::{ConnectOptions, ExtensionChoice, Partitions, PostgresOption
 use crate::partition::PlanOptions;
 use crate::stats::{PathKind, TransferPath};
 use crate::transaction::{Isolation, Transaction};
-use crate::watch::CancelCheck;
+use crate::watch::{CancelCheck, Watch};
+use crate::write::{WriteJob, WriteStats};
 
 /// A connection to a MySQL or MariaDB server, as a source.
 #[derive(Debug)]
@@ -245,6 +247,13 @@ impl Source for MysqlSource {
             }
             _ => Ok(()),
         }
+    }
+
+    fn write(&mut self, job: WriteJob<'_>, watch: &mut Watch) -> Result<WriteStats> {
+        if self.own == OwnTransaction::Ended {
+            return Err(ended("the transaction is over"));
+        }
+        write::write(self, job, watch)
     }
 
     fn ask(&mut self, sql: &str, cancel: CancelCheck<'_>) -> Result<TextRows> {

@@ -19,6 +19,9 @@ pub(super) struct Connection {
     /// The server's address, without secrets.
     pub(super) place: String,
     canceller: Canceller,
+    /// How to connect once more.
+    uri: String,
+    options: ConnectOptions,
 }
 
 impl Connection {
@@ -40,7 +43,22 @@ impl Connection {
         params.set_read_timeout(options.read_timeout);
         let login = dray_mysql::connect(&params, options.timeout, keep_waiting)?;
         let server = login.session.server().name();
-        Ok(Self { session: login.session, server, place: login.place, canceller: login.canceller })
+        Ok(Self {
+            session: login.session,
+            server,
+            place: login.place,
+            canceller: login.canceller,
+            uri: uri.to_owned(),
+            options: options.clone(),
+        })
+    }
+
+    /// Another connection to the same server.
+    ///
+    /// # Errors
+    /// Those of [`Self::connect`].
+    pub(super) fn again(&self, keep_waiting: &mut dyn FnMut() -> bool) -> Result<Self> {
+        Self::connect(&self.uri, &self.options, keep_waiting)
     }
 }
 
