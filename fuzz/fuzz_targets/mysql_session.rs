@@ -76,5 +76,9 @@ fuzz_target!(|input: &[u8]| {
             let _ = session.drain(&mut cancel_check);
         }
         let _ = session.ask("SELECT 1", &mut cancel_check);
+        if let Ok(true) = session.start_load("LOAD DATA", &mut cancel_check) {
+            let _ = session.send_load(b"1\n", &mut cancel_check);
+            let _ = session.end_load(&mut cancel_check);
+        }
     }
 });

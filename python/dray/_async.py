@@ -148,7 +148,7 @@ class AsyncConnection:
         partitions: int = 1,
         progress: Callable[[_dray.Progress], object] | None = None,
     ) -> Written:
-        """Write data into a table of PostgreSQL, as :meth:`Connection.write` does.
+        """Write data into a table of a database, as :meth:`Connection.write` does.
 
         Cancelling the task undoes everything, unless the rows are there already.
 

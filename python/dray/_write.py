@@ -1,4 +1,4 @@
-"""Writes Arrow data into a table of PostgreSQL."""
+"""Writes Arrow data into a table of PostgreSQL, MySQL or MariaDB."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ class Written(_Items):
     bytes : int
         Bytes of the rows as they were sent.
     format : {"binary", "text"}
-        How the rows were sent: as text if the table has a column of a type whose binary form is not
-        known here, such as ``inet``.
+        How the rows were sent. To PostgreSQL as text if the table has a column of a type whose
+        binary form is not known here, such as ``inet``. To MySQL as text by ``LOAD DATA``, and as
+        parameters of prepared statements, in binary, if the server does not take files.
     prepare_seconds : float
         Creating the table, and finding out its columns.
     read_seconds : float
@@ -73,12 +74,19 @@ class Writes:
         partitions: int = 1,
         progress: Callable[[Progress], object] | None = None,
     ) -> Written:
-        """Write data into a table of PostgreSQL: all rows, or none if anything fails.
+        """Write data into a table of PostgreSQL, MySQL or MariaDB: all rows, or none if anything
+        fails.
 
-        The rows travel as ``COPY … FROM STDIN``. Columns are matched by name; columns of the table
-        that the data lacks get their defaults. Each value is written exactly, or it is an error
-        that names the column, the row (counted from 1) and the value. An open transaction takes the
-        rows, and survives a failure.
+        The rows travel as ``COPY … FROM STDIN`` or ``LOAD DATA LOCAL INFILE``. Columns are matched
+        by name; columns of the table that the data lacks get their defaults. Each value is written
+        exactly, or it is an error that names the column, the row (counted from 1) and the value. An
+        open transaction takes the rows, and survives a failure.
+
+        MySQL and MariaDB create tables outside of transactions: that is refused while one is open.
+        A table that is created or replaced gets its name once all rows are there; a program that is
+        killed leaves one named ``dray_unfinished_…``. Rows are not appended to a table whose engine
+        has no transactions, such as MyISAM: they could not be taken back. A temporary table that is
+        replaced is dropped first.
 
         Parameters
         ----------
@@ -94,7 +102,8 @@ class Writes:
             the table first, and ``"create_append"`` creates it unless it exists.
         schema : str, optional
             The table's schema. By default a table is created in the session's current schema, and
-            rows are appended to the first table of this name in its ``search_path``.
+            rows are appended to the first table of this name in its ``search_path``. In MySQL it is
+            the database, by default the session's.
         temporary : bool
             Whether the table belongs to the session and disappears with it.
         types : mapping, optional
@@ -107,7 +116,7 @@ class Writes:
             processors to spare. They fill a table of another name, ``dray_unfinished_…``, that the
             last transaction renames; so still all rows appear at once, or none. The rows are in no
             particular order, and a program that is killed leaves the unfinished table. Only for
-            ``"create"`` and ``"replace"``, outside a transaction.
+            ``"create"`` and ``"replace"``, outside a transaction, and only for PostgreSQL.
         progress : callable, optional
             Called with a :class:`Progress` about twenty times a second, and once at the end. Its
             ``rows`` and ``bytes`` are those sent. An exception that it raises undoes everything and
@@ -126,8 +135,8 @@ class Writes:
         ExecutionError
             A value does not fit its column, a constraint fails, or the source of the data failed.
         UsageError
-            The data can't be written, two of its columns have the same name, or the server is not
-            PostgreSQL.
+            The data can't be written, two of its columns have the same name, or the server is a
+            Dray server, which only reads.
 
         Examples
         --------

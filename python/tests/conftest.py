@@ -12,7 +12,7 @@ import pytest
 import trustme
 
 # Explain failed assertions of these modules as in tests.
-pytest.register_assert_rewrite("postgres_client", "postgres_types", "write_target")
+pytest.register_assert_rewrite("mysql_target", "postgres_client", "postgres_types", "write_target")
 
 import postgres_client
 import postgres_parallel
@@ -20,6 +20,7 @@ import postgres_type_cases
 import postgres_types
 import mysql_server
 from mysql_server import MariaServer
+from mysql_target import MysqlTarget
 from postgres_client import Client
 from postgres_server import (
     VERSIONS,
@@ -173,6 +174,14 @@ def mysql(start_mysql: Callable[[str], MariaServer], request: pytest.FixtureRequ
 @pytest.fixture(scope="session")
 def mariadb(start_mysql: Callable[[str], MariaServer]) -> MariaServer:
     return start_mysql(mysql_server.DISTRIBUTED)
+
+
+@pytest.fixture(params=["load", "insert"])
+def mysql_target(mariadb: MariaServer, request: pytest.FixtureRequest) -> Iterator[MysqlTarget]:
+    """Rows that travel by LOAD DATA, and by prepared statements."""
+    target = MysqlTarget(mariadb, request.param)
+    yield target
+    target.close()
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ use dray_client::{SourceKind, WriteMode, WriteOptions};
 
 use crate::cancel::Running;
 use crate::error::{invalid_argument, invalid_state, not_implemented};
-use crate::objects::literal;
+use crate::objects::{literal, mysql};
 use crate::options::{boolean, boolean_text, parsed};
 use crate::session::Session;
 
@@ -93,8 +93,8 @@ impl IngestSettings {
     ///
     /// # Errors
     /// InvalidState without a table, and for a temporary one in a schema; NotImplemented for a Dray
-    /// server or another database; AlreadyExists if the table has other columns than the data, as
-    /// ADBC's header wants it; when a value does not fit, or the server refuses.
+    /// server, or another database of PostgreSQL; AlreadyExists if the table has other columns than
+    /// the data, as ADBC's header wants it; when a value does not fit, or the server refuses.
     pub(crate) fn run(
         &self,
         session: &Session,
@@ -107,15 +107,29 @@ impl IngestSettings {
         if self.options.temporary && self.options.schema.is_some() {
             return Err(invalid_state("a temporary table has no schema of its own"));
         }
-        match session.kind {
-            SourceKind::Postgres => {}
+        let options = match session.kind {
+            SourceKind::Postgres => self.postgres_options(session, table, running)?,
+            SourceKind::Mysql => self.mysql_options(session, table, running)?,
             SourceKind::Dray => {
                 return Err(not_implemented("a Dray server only reads: it takes no bulk ingest"));
             }
-            SourceKind::Mysql => {
-                return Err(not_implemented("bulk ingest into MySQL and MariaDB is not supported"));
+        };
+        session.write(table, data, &options, running).map_err(|error| {
+            let is_mismatch = MISMATCHES.iter().any(|it| it.map(|c| c as c_char) == error.sqlstate);
+            match is_mismatch && self.options.mode != WriteMode::Create {
+                true => Error { status: Status::AlreadyExists, ..error },
+                false => error,
             }
-        }
+        })
+    }
+
+    /// The options of writing into PostgreSQL, whose catalogs are databases.
+    fn postgres_options(
+        &self,
+        session: &Session,
+        table: &str,
+        running: &Running,
+    ) -> Result<WriteOptions> {
         if let Some(catalog) = &self.catalog {
             let rows = session.ask("SELECT pg_catalog.current_database()", running)?;
             let current = rows.into_iter().flatten().flatten().next().unwrap_or_default();
@@ -130,13 +144,43 @@ impl IngestSettings {
         if options.mode == WriteMode::Append && options.schema.is_none() && !options.temporary {
             options.schema = permanent_schema(session, table, running)?;
         }
-        session.write(table, data, &options, running).map_err(|error| {
-            let is_mismatch = MISMATCHES.iter().any(|it| it.map(|c| c as c_char) == error.sqlstate);
-            match is_mismatch && self.options.mode != WriteMode::Create {
-                true => Error { status: Status::AlreadyExists, ..error },
-                false => error,
+        Ok(options)
+    }
+
+    /// The options of writing into MySQL, whose databases are catalogs. One that is named as a
+    /// schema is taken too: in MySQL the words mean the same.
+    fn mysql_options(
+        &self,
+        session: &Session,
+        table: &str,
+        running: &Running,
+    ) -> Result<WriteOptions> {
+        let mut options = self.options.clone();
+        options.schema = match (&self.catalog, &self.options.schema) {
+            (Some(catalog), Some(schema)) if catalog != schema => {
+                return Err(not_implemented(format!(
+                    "{ADBC_INGEST_OPTION_TARGET_CATALOG} is {catalog:?} and \
+                     {ADBC_INGEST_OPTION_TARGET_DB_SCHEMA} {schema:?} (a table of MySQL is in a \
+                     database alone)"
+                )));
             }
-        })
+            (catalog, schema) => catalog.clone().or_else(|| schema.clone()),
+        };
+        // Only a table that is created ends a transaction.
+        if options.mode == WriteMode::CreateAppend && !options.temporary {
+            let database =
+                options.schema.as_deref().map_or("database()".to_owned(), mysql::literal);
+            let sql = format!(
+                "SELECT 1 FROM information_schema.tables WHERE table_schema = {database} \
+                     AND table_name = {}",
+                mysql::literal(table)
+            );
+            options.mode = match session.ask(&sql, running)?.is_empty() {
+                true => WriteMode::Create,
+                false => WriteMode::Append,
+            };
+        }
+        Ok(options)
     }
 }
 

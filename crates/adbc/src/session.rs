@@ -6,7 +6,7 @@ use adbc_core::error::{Result, Status};
 use arrow::record_batch::RecordBatchReader;
 use dray_client::{
     Connection, ConnectionSlot, Isolation, Lease, LeaseError, Plan, QueryOptions, Results,
-    SourceKind, Transaction, WriteOptions,
+    SourceKind, Transaction, WriteMode, WriteOptions,
 };
 
 use crate::cancel::{Cancel, Running};
@@ -108,7 +108,7 @@ impl Session {
     }
 
     /// Writes data into a table, in a transaction if autocommit is off, and returns the number of
-    /// rows.
+    /// rows. MySQL creates a table outside of transactions: none begins for that.
     ///
     /// # Errors
     /// When another result has the connection, or writing fails.
@@ -120,7 +120,10 @@ impl Session {
         running: &Running,
     ) -> Result<u64> {
         let mut lease = self.lease(running)?;
-        self.begin_transaction(&mut lease, running)?;
+        let creates = options.mode != WriteMode::Append && !options.temporary;
+        if self.kind != SourceKind::Mysql || !creates {
+            self.begin_transaction(&mut lease, running)?;
+        }
         let watch = running.cancel().watch();
         let written = connection(&mut lease).write(table, data, options, Some(watch));
         written.map(|stats| stats.rows).map_err(|error| of_client(&error))

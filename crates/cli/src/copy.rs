@@ -35,7 +35,7 @@ Examples:
 pub(crate) struct Arguments {
     #[command(flatten)]
     statement: Statement,
-    /// The database to write into: postgresql://USER@HOST/DATABASE
+    /// The database to write into: postgresql://USER@HOST/DATABASE or mysql://USER@HOST/DATABASE
     #[arg(value_name = "TO")]
     to: Option<String>,
     #[command(flatten)]

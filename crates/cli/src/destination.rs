@@ -17,10 +17,11 @@ use crate::statement::failed;
 /// The description of writing in `--help`.
 pub(crate) const HELP: &str = "\
 All rows are written, or none if anything fails: in one transaction, or with several connections \
-into a table dray_unfinished_… that gets its name at the end. Columns are matched by name; columns \
-of the table that the data lacks get their defaults. Each value is written exactly, or it is an \
-error that names the column, the row and the value. A new table has the type that holds all values \
-of each column; nested values other than lists of simple ones become jsonb.";
+and for a new table of MySQL into a table dray_unfinished_… that gets its name at the end. Columns \
+are matched by name; columns of the table that the data lacks get their defaults. Each value is \
+written exactly, or it is an error that names the column, the row and the value. A new table has \
+the type that holds all values of each column; nested values become json, or jsonb unless they are \
+lists of simple ones.";
 
 /// A table, and what becomes of it.
 #[derive(Debug, Args)]
@@ -28,8 +29,8 @@ pub(crate) struct Destination {
     /// The table to write into, by its exact name
     #[arg(short, long, value_name = "NAME")]
     table: String,
-    /// The table's schema [default: the first one of the search path; to append, that of the first
-    /// table of this name]
+    /// The table's schema, in MySQL its database [default: the first one of the search path; to
+    /// append, that of the first table of this name; in MySQL the uri's]
     #[arg(long, value_name = "NAME")]
     schema: Option<String>,
     /// What becomes of the table
@@ -39,7 +40,7 @@ pub(crate) struct Destination {
     #[arg(long = "type", value_name = "COLUMN=TYPE", value_parser = column_type)]
     types: Vec<(String, String)>,
     /// Connections that write, up to 64. With several, the rows of a new or replaced table are in
-    /// no particular order
+    /// no particular order. For PostgreSQL only
     #[arg(long, value_name = "N", default_value_t = 1)]
     connections: usize,
 }

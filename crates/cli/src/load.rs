@@ -1,4 +1,4 @@
-//! `dray load`: writes the rows of files into a table of PostgreSQL.
+//! `dray load`: writes the rows of files into a table of PostgreSQL, MySQL or MariaDB.
 
 use std::path::PathBuf;
 
@@ -21,16 +21,17 @@ const EXAMPLES: &str = "\
 Examples:
   dray load orders.parquet postgresql://me@localhost/shop --table orders
   dray load logs/ postgresql://me@localhost/shop --table logs --mode append --schema raw
-  dray load a.csv b.csv postgresql://me@localhost/shop -t prices --type 'price=numeric(10,2)'";
+  dray load a.csv b.csv postgresql://me@localhost/shop -t prices --type 'price=numeric(10,2)'
+  dray load orders.parquet mysql://me@localhost/shop --table orders";
 
-/// Write the rows of files into a table of PostgreSQL
+/// Write the rows of files into a table of PostgreSQL, MySQL or MariaDB
 #[derive(Debug, Args)]
 #[command(after_help = format!("{}\n\n{EXAMPLES}\n\n{EXIT_CODES}", destination::HELP))]
 pub(crate) struct Arguments {
     /// Parquet, Arrow, CSV and NDJSON files, or folders of files of one kind, with the same columns
     #[arg(value_name = "FILE", required = true, num_args = 1..)]
     inputs: Vec<PathBuf>,
-    /// The database: postgresql://USER@HOST/DATABASE
+    /// The database: postgresql://USER@HOST/DATABASE or mysql://USER@HOST/DATABASE
     #[arg(required = true)]
     uri: String,
     #[command(flatten)]

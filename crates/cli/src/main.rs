@@ -5,7 +5,7 @@
 //!                                           │ batches                   │ interrupt: Ctrl-C
 //!                                           ▼                           │ progress
 //!                                         format: table, CSV, JSON, Arrow, Parquet, pages
-//!   load, copy ──▶ destination: a table of PostgreSQL      pages ──▶ dray-pagefile
+//!   load, copy ──▶ destination: a table of a database      pages ──▶ dray-pagefile
 //!   accessors ──▶ dray-accessors
 //!   adbc ──▶ manifests of the ADBC driver      completions, manual ──▶ what packages install
 //! ```

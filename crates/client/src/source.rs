@@ -19,6 +19,7 @@ mod partitioned;
 mod postgres;
 mod rows;
 mod times;
+mod write;
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -186,13 +187,8 @@ pub(crate) trait Source: Debug + Send {
     /// Those of [`Connection::write`](crate::Connection::write).
     fn write(&mut self, job: WriteJob<'_>, watch: &mut Watch) -> Result<WriteStats> {
         let _ = (job, watch);
-        Err(match self.kind() {
-            SourceKind::Dray => {
-                Error::usage("a Dray server only reads: it serves files, and has no tables")
-            }
-            _ => Error::usage("writing into MySQL and MariaDB is not supported"),
-        }
-        .with_hint("dray export writes files; PostgreSQL takes rows"))
+        Err(Error::usage("a Dray server only reads: it serves files, and has no tables")
+            .with_hint("dray export writes files; PostgreSQL, MySQL and MariaDB take rows"))
     }
 }
 

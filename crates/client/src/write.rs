@@ -49,8 +49,9 @@ impl std::str::FromStr for WriteMode {
 pub struct WriteOptions {
     /// What becomes of the table.
     pub mode: WriteMode,
-    /// The table's schema. By default a table is created in the session's current schema, and rows
-    /// are appended to the first table of this name in its `search_path`.
+    /// The table's schema; in MySQL its database, by default the session's. By default a table of
+    /// PostgreSQL is created in the session's current schema, and rows are appended to the first
+    /// table of this name in its `search_path`.
     pub schema: Option<String>,
     /// The table belongs to the session, and disappears with it.
     pub temporary: bool,
@@ -58,7 +59,7 @@ pub struct WriteOptions {
     pub types: Vec<(String, String)>,
     /// The number of connections that write, from 1 to 64. Several fill a staging table, which gets
     /// its name once all rows are there; rows are in no particular order then. They can create or
-    /// replace a table, outside a transaction.
+    /// replace a table of PostgreSQL, outside a transaction.
     pub connections: usize,
 }
 
@@ -82,7 +83,8 @@ pub struct WriteStats {
     pub rows: u64,
     /// Bytes of the rows as they were sent.
     pub bytes: u64,
-    /// Whether the rows were sent as text, because a column's type has no binary form here.
+    /// Whether the rows were sent as text: to PostgreSQL if a column's type has no binary form
+    /// here, to MySQL by LOAD DATA.
     pub as_text: bool,
     /// Creating the table, and finding out its columns.
     pub prepare: Duration,
@@ -117,12 +119,13 @@ pub(crate) struct WriteJob<'a> {
 }
 
 impl Connection {
-    /// Writes all rows of `data` into a table of a PostgreSQL server: all of them, or none if
-    /// anything fails. If a transaction is open, the rows belong to it, and it survives a failure.
+    /// Writes all rows of `data` into a table of PostgreSQL, MySQL or MariaDB: all of them, or none
+    /// if anything fails. If a transaction is open, the rows belong to it, and it survives a
+    /// failure; in MySQL no table is created then.
     ///
     /// # Errors
     /// When the types of data and table don't match, a value does not fit its column, the source or
-    /// the server fails, the watch cancels, or the server is not PostgreSQL.
+    /// the server fails, the watch cancels, or the server is a Dray server.
     pub fn write(
         &mut self,
         table: &str,

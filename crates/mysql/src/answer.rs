@@ -25,6 +25,7 @@ const SYSTEM_VARIABLE: u8 = 0;
 pub(crate) struct Done {
     pub(crate) rows_changed: u64,
     pub(crate) status: u16,
+    pub(crate) warnings: u16,
     /// System variables that have changed, in order.
     pub(crate) changes: Vec<(String, String)>,
 }
@@ -38,7 +39,7 @@ impl Done {
         let rows_changed = fields.integer("number of changed rows")?;
         fields.integer("last insert id")?;
         let status = fields.u16("status")?;
-        fields.u16("number of warnings")?;
+        let warnings = fields.u16("number of warnings")?;
         let mut changes = Vec::new();
         if tracks && !fields.is_empty() {
             fields.string("info")?;
@@ -47,7 +48,7 @@ impl Done {
                 changes = parse_changes(fields.string("session changes")?)?;
             }
         }
-        Ok(Self { rows_changed, status, changes })
+        Ok(Self { rows_changed, status, warnings, changes })
     }
 
     /// Reads the end of rows as servers before CLIENT_DEPRECATE_EOF send it.

@@ -215,7 +215,10 @@ impl Compression {
 
     fn send(&mut self, stream: &mut impl Write) -> io::Result<()> {
         if self.out.is_empty() {
-            self.sequence = 0;
+            // The number of the packet in it: a command begins anew, a file's data goes on.
+            if self.written.get(3) == Some(&0) {
+                self.sequence = 0;
+            }
             for part in self.written.chunks(PART_BYTES_MAX) {
                 let at = self.out.len();
                 self.out.extend([0; HEADER_BYTES]);

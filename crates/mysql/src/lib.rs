@@ -31,5 +31,7 @@ pub use connection::Connection;
 pub use error::{CancelCheck, Error, ErrorKind, Result};
 pub use scan::{NotSplittable, TableScan};
 pub use server::Server;
-pub use session::{CopyBytes, Options, Parameter, Session};
+pub use session::{
+    Bound, BoundType, CopyBytes, FILE_NAME, Options, Parameter, Session, Taken, write_string,
+};
 pub use sql::parameters_in;

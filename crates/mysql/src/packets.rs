@@ -104,11 +104,19 @@ impl<S: Read + Write> PacketStream<S> {
     /// Sends a command, which begins a new sequence.
     pub(crate) fn command(&mut self, payload: &[u8], check: CancelCheck<'_>) -> Result<()> {
         self.sequence = 0;
-        self.send(payload, check)
+        self.send_numbered(payload, check)
     }
 
     /// Sends a payload.
     pub(crate) fn send(&mut self, payload: &[u8], check: CancelCheck<'_>) -> Result<()> {
+        if !self.is_numbered {
+            // Within a compressed connection 0 is the number of a command alone.
+            self.sequence = self.sequence.max(1);
+        }
+        self.send_numbered(payload, check)
+    }
+
+    fn send_numbered(&mut self, payload: &[u8], check: CancelCheck<'_>) -> Result<()> {
         let mut out = Vec::with_capacity(payload.len() + HEADER_BYTES);
         let mut rest = payload;
         loop {

@@ -11,6 +11,8 @@
 
 mod ask;
 mod cache;
+mod insert;
+mod load;
 mod next;
 mod parameter;
 mod rows;
@@ -28,8 +30,10 @@ use dray_mysqltypes::Options as TypeOptions;
 use mysql_common::constants::{Command, StatusFlags};
 
 use self::cache::StatementCache;
+pub use self::insert::{Bound, BoundType};
+pub use self::load::{FILE_NAME, Taken};
 use self::next::{Event, Next};
-pub use self::parameter::Parameter;
+pub use self::parameter::{Parameter, write_string};
 pub use self::rows::CopyBytes;
 use self::rows::Rows;
 use self::settings::Settings;
@@ -170,6 +174,11 @@ impl<S: Read + Write> Session<S> {
         self.status & StatusFlags::SERVER_STATUS_IN_TRANS.bits() != 0
     }
 
+    /// Whether each statement outside of a transaction is one of its own.
+    pub fn is_autocommit(&self) -> bool {
+        self.status & StatusFlags::SERVER_STATUS_AUTOCOMMIT.bits() != 0
+    }
+
     /// Whether backslashes escape in strings.
     pub fn escapes(&self) -> bool {
         self.status & StatusFlags::SERVER_STATUS_NO_BACKSLASH_ESCAPES.bits() == 0
@@ -219,6 +228,9 @@ impl<S: Read + Write> Session<S> {
     fn drain_results(&mut self, check: CancelCheck<'_>) -> Result<bool> {
         let mut interrupted = false;
         while self.next != Next::Nothing {
+            if self.next == Next::File {
+                self.end_file(check)?;
+            }
             // While rows keep coming, reading has no pause in which to check.
             check()?;
             let Some(payload) = self.packets.skip(DRAINED_BYTES_MAX, check)? else {
@@ -232,7 +244,7 @@ impl<S: Read + Write> Session<S> {
                 Event::Failed(error) => interrupted = self.failed(error).is_interrupted(),
                 Event::Done(done) => self.note(done),
                 Event::Prepared(prepared) => self.cache.forget(prepared.id),
-                Event::Columns(_) | Event::Definition | Event::Row => {}
+                Event::Columns(_) | Event::Definition | Event::Row | Event::File { .. } => {}
             }
         }
         Ok(interrupted)

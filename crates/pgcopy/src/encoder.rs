@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use arrow::array::{Array, ArrayRef, RecordBatch, new_empty_array};
 use arrow::datatypes::SchemaRef;
-use arrow::util::display::{ArrayFormatter, FormatOptions};
 use dray_pgtypes::PgType;
 
 use crate::error::{Error, Mismatch, Reason, Result};
@@ -22,8 +21,6 @@ const COUNT_BYTES: usize = 2;
 const BLOCK_BYTES: usize = 64 << 10;
 /// The most rows of a block.
 const BLOCK_ROWS: usize = 1024;
-/// The most characters of a value in an error.
-const SHOWN_MAX: usize = 100;
 
 /// The format of a COPY.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,21 +136,9 @@ impl Encoder {
         before: u64,
         reason: Reason,
     ) -> Error {
-        let options = FormatOptions::new().with_null("NULL");
-        let value = ArrayFormatter::try_new(array.as_ref(), &options)
-            .map_or_else(|error| error.to_string(), |shown| shown.value(row).to_string());
-        let mut characters = value.chars();
-        let mut shown: String = characters.by_ref().take(SHOWN_MAX).collect();
-        if characters.next().is_some() {
-            shown.push('…');
-        }
-        Error::Value {
-            column: self.schema.field(column).name().clone(),
-            row: before + row as u64 + 1,
-            value: if array.data_type().is_string() { format!("{shown:?}") } else { shown },
-            declared: self.targets[column].declared.clone(),
-            reason,
-        }
+        let field = self.schema.field(column);
+        let declared = &self.targets[column].declared;
+        Error::of_value(field, (array.as_ref(), row, before), declared, reason)
     }
 }
 

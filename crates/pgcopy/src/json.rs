@@ -40,7 +40,7 @@ impl Values for Json {
 }
 
 /// Why data of this type has no JSON, if so.
-pub(crate) fn no_json(data_type: &DataType) -> Option<&'static str> {
+pub fn no_json(data_type: &DataType) -> Option<&'static str> {
     match data_type {
         DataType::Struct(fields) => {
             let mut names = HashSet::new();
@@ -66,7 +66,17 @@ pub(crate) fn no_json(data_type: &DataType) -> Option<&'static str> {
 pub(crate) const REPEATED_KEY: Reason = "it has a key twice";
 const UNPRINTABLE: Reason = "a date or time in it is out of range";
 
-fn write(array: &dyn Array, field: &Field, row: usize, out: &mut Vec<u8>) -> Result<(), Reason> {
+/// Appends a value as JSON: decimals are numbers, dates and times strings, bytes strings like
+/// `"\\x00ff"`.
+///
+/// # Errors
+/// Why it has no JSON: NaN, an infinity, a key of a map that comes twice.
+pub fn write(
+    array: &dyn Array,
+    field: &Field,
+    row: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), Reason> {
     if array.is_null(row) || array.data_type() == &DataType::Null {
         out.extend_from_slice(b"null");
         return Ok(());

@@ -18,7 +18,7 @@ mod create;
 mod encoder;
 mod error;
 mod fixed;
-mod json;
+pub mod json;
 mod nested;
 mod number;
 mod select;
@@ -28,4 +28,5 @@ mod values;
 
 pub use create::{create_type, named_type};
 pub use encoder::{Blocks, Encoder, Format, Target};
-pub use error::{Error, Result};
+pub use error::{Error, Reason, Result};
+pub use select::{is_json, is_uuid};

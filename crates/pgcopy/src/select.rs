@@ -29,12 +29,12 @@ const TYPMOD_OFFSET: i32 = 4;
 type Selected = Result<Box<dyn Values>, Mismatch>;
 
 /// Whether a field's strings are JSON.
-pub(crate) fn is_json(field: &Field) -> bool {
+pub fn is_json(field: &Field) -> bool {
     field.metadata().get(EXTENSION_KEY).is_some_and(|name| name == "arrow.json")
 }
 
 /// Whether a field's 16 bytes are a UUID.
-pub(crate) fn is_uuid(field: &Field) -> bool {
+pub fn is_uuid(field: &Field) -> bool {
     field.metadata().get(EXTENSION_KEY).is_some_and(|name| name == "arrow.uuid")
 }
 

@@ -8,6 +8,7 @@
 //!        └── ../partitioned.rs     several                          ├─ connection.rs
 //!              └── ranges.rs       scans of ranges ─────────────────┘
 //!                    └── snapshot.rs   one snapshot for all of them
+//!        write.rs                  rows into a table
 //! ```
 
 mod connection;
@@ -21,6 +22,7 @@ mod scan;
 mod settings;
 mod snapshot;
 mod table;
+mod write;
 
 use std::time::Instant;
 
@@ -44,7 +46,8 @@ use crate::options::{ConnectOptions, ExtensionChoice, Partitions, PostgresOption
 use crate::partition::PlanOptions;
 use crate::stats::{PathKind, TransferPath};
 use crate::transaction::{Isolation, Transaction};
-use crate::watch::CancelCheck;
+use crate::watch::{CancelCheck, Watch};
+use crate::write::{WriteJob, WriteStats};
 
 /// A connection to a MySQL or MariaDB server, as a source.
 #[derive(Debug)]
@@ -371,6 +374,13 @@ impl Source for MysqlSource {
             }
             _ => Ok(()),
         }
+    }
+
+    fn write(&mut self, job: WriteJob<'_>, watch: &mut Watch) -> Result<WriteStats> {
+        if self.own == OwnTransaction::Ended {
+            return Err(ended("the transaction is over"));
+        }
+        write::write(self, job, watch)
     }
 
     fn ask(&mut self, sql: &str, cancel: CancelCheck<'_>) -> Result<TextRows> {

@@ -34,9 +34,11 @@ const PACKET_BYTES_MAX: u32 = 1 << 30;
 /// The collation utf8mb4_general_ci, which all servers have.
 const UTF8MB4_GENERAL_CI: u8 = 45;
 
-/// What this client can do. Without `CLIENT_LOCAL_FILES` no server may ask for a file.
+/// What this client can do. With `CLIENT_LOCAL_FILES` a server may ask for a file:
+/// `session/load.rs` says what it gets.
 const WANTED: CapabilityFlags = CapabilityFlags::CLIENT_LONG_PASSWORD
     .union(CapabilityFlags::CLIENT_LONG_FLAG)
+    .union(CapabilityFlags::CLIENT_LOCAL_FILES)
     .union(CapabilityFlags::CLIENT_PROTOCOL_41)
     .union(CapabilityFlags::CLIENT_TRANSACTIONS)
     .union(CapabilityFlags::CLIENT_SECURE_CONNECTION)

@@ -42,6 +42,7 @@ impl<S: Read + Write> Session<S> {
                 Event::Failed(error) => return Err(self.failed(error)),
                 Event::Done(done) => self.note(done),
                 Event::Columns(count) => columns = count,
+                Event::File { .. } => return Err(self.refuse_file(check)?),
                 Event::Prepared(_) | Event::Definition | Event::Row => {}
             }
         }

@@ -3,6 +3,7 @@
 use mysql_common::constants::StatusFlags;
 
 use super::cache::Prepared;
+use super::load::FILE_NAME;
 use crate::answer::{Done, END, OK, is_end, server_error};
 use crate::error::{Error, Result};
 use crate::fields::{Fields, malformed};
@@ -19,6 +20,8 @@ const LOCAL_INFILE: u8 = 0xfb;
 /// ```text
 ///   prepare ─▶ Prepared ─▶ Described ─▶ Nothing
 ///   execute ─▶ Result ─▶ Defined ─▶ Rows ─▶ Nothing, or the next Result of a procedure
+///                 ▲  └─▶ File ─┐
+///                 └─ its end ◀─┘
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
@@ -35,6 +38,8 @@ pub(super) enum Next {
     DefinedEnd,
     /// Rows and their end.
     Rows,
+    /// Nothing, until it has a file of the client's to its end.
+    File,
 }
 
 /// What a packet says.
@@ -48,6 +53,10 @@ pub(super) enum Event {
     /// A column's definition, or the end of several.
     Definition,
     Row,
+    /// The server asks for a file, whose name is the one of [`super::load`] or another.
+    File {
+        is_ours: bool,
+    },
     /// A result has ended.
     Done(Done),
 }
@@ -66,6 +75,7 @@ impl Next {
         let ends = u32::from(!server.deprecates_eof());
         match *self {
             Self::Nothing => Err(malformed("more after the statement's end")),
+            Self::File => Err(malformed("an answer before the end of the file it asked for")),
             Self::Prepared => {
                 let prepared = Prepared::parse(payload)?;
                 let described = [u32::from(prepared.parameters), prepared.columns.into()];
@@ -80,7 +90,8 @@ impl Next {
             }
             Self::Result if first == OK => self.done(Done::parse(payload, server.tracks())?),
             Self::Result if first == LOCAL_INFILE => {
-                Err(malformed("it asks for a file of this client's, which it may not have"))
+                *self = Self::File;
+                Ok(Event::File { is_ours: payload[1..] == *FILE_NAME.as_bytes() })
             }
             Self::Result => {
                 let mut fields = Fields::new(payload);

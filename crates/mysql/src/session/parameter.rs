@@ -55,8 +55,8 @@ impl Parameter {
     }
 }
 
-/// Writes a length-encoded string.
-pub(crate) fn write_string(string: &[u8], out: &mut Vec<u8>) {
+/// Appends a length-encoded string, as the binary protocol has strings.
+pub fn write_string(string: &[u8], out: &mut Vec<u8>) {
     let length = string.len() as u64;
     let [a, b, c, ..] = length.to_le_bytes();
     match length {

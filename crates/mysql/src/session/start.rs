@@ -88,7 +88,7 @@ impl<S: Read + Write> Session<S> {
     }
 
     /// Prepares a statement, and returns the definitions of its columns; None if the server can't.
-    fn prepare(
+    pub(super) fn prepare(
         &mut self,
         statement: &str,
         check: CancelCheck<'_>,
@@ -157,7 +157,7 @@ impl<S: Read + Write> Session<S> {
 
     /// Keeps a prepared statement for the next time, unless it calls a procedure: that may fail
     /// with one of [`STALE`] after it has changed rows, and must not run again.
-    fn keep(&mut self, statement: &str, prepared: Prepared) {
+    pub(super) fn keep(&mut self, statement: &str, prepared: Prepared) {
         match sql::is_call(statement) {
             true => self.cache.forget(prepared.id),
             false => self.cache.push(statement, prepared),
@@ -184,6 +184,7 @@ impl<S: Read + Write> Session<S> {
                         return Ok(Arc::new(Schema { fields: Vec::new() }));
                     }
                 }
+                Event::File { .. } => return Err(self.refuse_file(check)?),
                 _ => return Err(self.packets.out_of_order("not a result")),
             }
         };

@@ -187,7 +187,6 @@ fn hostile_answers() {
     for (case, result) in [
         ("a wrong sequence number", wrong_number),
         ("no columns and no OK", answer(&[&[0xfe][..]])),
-        ("NULL columns", answer(&[&[0xfb][..]])),
         ("too many columns", answer(&[&[0xfc, 0x01, 0x10][..]])),
         ("columns and more", answer(&[&[1, 1][..]])),
         ("an empty packet", answer(&[&[][..]])),
@@ -371,4 +370,66 @@ fn settings_that_change() {
     read(&mut session, "SET NAMES latin1").unwrap();
     let error = read(&mut session, "SELECT 'ü'").unwrap_err();
     assert!(error.to_string().contains("latin1") && session.is_usable(), "{error}");
+}
+
+/// The request for a file of this name.
+fn request(name: &str) -> Vec<u8> {
+    [b"\xfb", name.as_bytes()].concat()
+}
+
+#[test]
+fn rows_as_a_file() {
+    let (asked, taken) = (request(FILE_NAME), b"\0\x02\0\x02\0\x01\0".to_vec());
+    // After two parts and the end comes packet 5.
+    let mut session = session(&[answer(&[&asked]), packet(&taken, 5), answer(&[OK])]);
+    assert!(session.start_load("LOAD DATA", &mut no_cancel()).unwrap());
+    assert!(session.is_loading() && session.is_running() && !session.is_usable());
+    for part in [b"1\n", b"2\n"] {
+        session.send_load(part, &mut no_cancel()).unwrap();
+    }
+    let found = session.end_load(&mut no_cancel()).unwrap();
+    assert_eq!(found, Taken { rows: 2, warnings: 1 });
+    session.ask("DO 0", &mut no_cancel()).unwrap();
+}
+
+#[test]
+fn files_are_ended_when_rows_are_drained() {
+    let asked = request(FILE_NAME);
+    let mut session = session(&[answer(&[&asked]), packet(INTERRUPTED, 4), answer(&[OK])]);
+    assert!(session.start_load("LOAD DATA", &mut no_cancel()).unwrap());
+    session.send_load(b"1\n", &mut no_cancel()).unwrap();
+    session.drain(&mut no_cancel()).unwrap();
+    assert!(session.is_usable() && !session.is_loading());
+}
+
+#[test]
+fn files_that_a_server_may_not_have() {
+    let disabled: &[u8] = b"\xff\x46\x10#HY000The used command is not allowed";
+    let mut refused = session(&[answer(&[disabled])]);
+    assert!(!refused.start_load("LOAD DATA", &mut no_cancel()).unwrap() && refused.is_usable());
+    for (case, first) in [
+        ("another file", request("/etc/passwd")),
+        ("no name", request("")),
+        ("rows", vec![1]),
+        ("no request", OK.to_vec()),
+    ] {
+        let mut session = session(&[answer(&[first])]);
+        let error = session.start_load("LOAD DATA", &mut no_cancel()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Protocol, "{case}: {error}");
+        assert!(session.is_broken(), "{case}");
+    }
+    // Other statements: the file is empty, whatever its name, and their answer is read.
+    for name in ["/etc/passwd", FILE_NAME, ""] {
+        let asked = [answer(&[request(name)]), packet(OK, 3)].concat();
+        let mut session = session(&[prepared(0, 0, true), asked.clone(), asked, answer(&[OK])]);
+        let error = read(&mut session, "SELECT 1").unwrap_err();
+        assert_eq!((error.kind(), session.is_usable()), (ErrorKind::Usage, true), "{error}");
+        session.ask("SELECT 1", &mut no_cancel()).unwrap_err();
+        session.ask("SELECT 1", &mut no_cancel()).unwrap();
+    }
+    // A server that asks again and again.
+    let again: Vec<_> = (0..20).flat_map(|i| packet(&request("x"), 1 + 2 * i)).collect();
+    let mut session = session(&[again]);
+    let error = session.ask("SELECT 1", &mut no_cancel()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Connection, "{error}");
 }

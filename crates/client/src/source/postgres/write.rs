@@ -8,53 +8,26 @@
 //! busy meanwhile, so encoding needs no thread of its own. `several.rs` does this over several
 //! connections.
 
-mod batches;
 mod copy;
 mod names;
 mod several;
 mod table;
 
-use std::cell::{Cell, RefCell};
 use std::time::Instant;
 
 use dray_postgres::{CancelCheck as SocketCheck, Session, Socket};
 
-use self::batches::Batches;
-use self::copy::{Copy, Sent};
+use self::copy::Copy;
 use self::table::Table;
+use super::super::write::{Batches, Sent, Watched};
 use super::connection::Connection;
 use super::policy::StatementPolicy;
 use crate::error::{Error, ErrorKind, Result};
-use crate::source::cancelled;
 use crate::watch::{Verdict, Watch};
 use crate::write::{WriteJob, WriteStats};
 
 /// The savepoint within a transaction of the user's.
 const SAVEPOINT: &str = "dray_write";
-
-/// What the watch knows and has decided.
-struct Watched<'a> {
-    watch: RefCell<&'a mut Watch>,
-    sent: &'a Sent,
-    verdict: Cell<Verdict>,
-}
-
-impl Watched<'_> {
-    fn look(&self) -> Verdict {
-        let progress = self.sent.progress();
-        let verdict = (self.watch.borrow_mut())(&progress).max(self.verdict.get());
-        self.verdict.set(verdict);
-        verdict
-    }
-
-    /// Why writing ends: the watch's decision, if it has cancelled.
-    fn why(&self, error: Error) -> Error {
-        match self.verdict.get() {
-            Verdict::Continue => error,
-            _ => cancelled(),
-        }
-    }
-}
 
 /// Writes the data, all or nothing.
 ///
@@ -72,7 +45,7 @@ pub(super) fn write(
             .with_sqlstate("25P02"));
     }
     let sent = Sent::default();
-    let watched = Watched { watch: watch.into(), sent: &sent, verdict: Cell::default() };
+    let watched = Watched::new(watch, &sent);
     match job.options.connections {
         1 => write_serial(connection, policy, job, &watched).map_err(|error| watched.why(error)),
         _ => several::write(connection, policy, job, &watched),
@@ -97,7 +70,7 @@ fn write_serial(
             table: &table,
             schema: &schema,
             batches: &batches,
-            sent: watched.sent,
+            sent: watched.sent(),
             look: &look,
         };
         Ok(WriteStats { prepare, ..copy.run(session, encoder, check)? })

@@ -1,6 +1,5 @@
 //! One COPY: a connection's share of the rows, or all of them.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use arrow::array::RecordBatch;
@@ -8,30 +7,12 @@ use arrow::datatypes::Schema;
 use dray_pgcopy::{Encoder, Format};
 use dray_postgres::{CancelCheck as SocketCheck, Session, Socket};
 
-use super::batches::{Arrival, Batches};
+use super::super::super::write::{Arrival, Batches, Sent};
 use super::table::Table;
 use crate::error::{Error, ErrorKind, Result};
 use crate::source::cancelled;
-use crate::stats::Progress;
 use crate::watch::Verdict;
 use crate::write::WriteStats;
-
-/// What was sent, by all connections.
-#[derive(Debug, Default)]
-pub(super) struct Sent {
-    rows: AtomicU64,
-    bytes: AtomicU64,
-}
-
-impl Sent {
-    pub(super) fn progress(&self) -> Progress {
-        Progress {
-            rows: self.rows.load(Ordering::Relaxed),
-            bytes: self.bytes.load(Ordering::Relaxed),
-            ..Progress::default()
-        }
-    }
-}
 
 /// A COPY into a table, in a transaction that is open.
 pub(super) struct Copy<'a> {
@@ -123,7 +104,7 @@ impl Copy<'_> {
         let mut blocks = encoder.batch(batch, rows_before)?;
         while blocks.next_block(&mut block)? {
             self.send(session, &block, stats, check)?;
-            self.sent.rows.fetch_add(blocks.rows() - rows, Ordering::Relaxed);
+            self.sent.add_rows(blocks.rows() - rows);
             rows = blocks.rows();
             self.look()?;
         }
@@ -141,7 +122,7 @@ impl Copy<'_> {
         session.send_copy(bytes, check)?;
         stats.send += began.elapsed();
         stats.bytes += bytes.len() as u64;
-        self.sent.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        self.sent.add_bytes(bytes.len());
         Ok(())
     }
 

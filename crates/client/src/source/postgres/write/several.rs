@@ -10,7 +10,6 @@
 //! makes all rows appear, or none. After a failure the staging table is dropped. If this process
 //! ends in the middle, the staging table stays, and its name says what it is.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -20,13 +19,13 @@ use arrow::datatypes::SchemaRef;
 use dray_pgcopy::Format;
 use dray_postgres::{CancelCheck as SocketCheck, Session, Socket};
 
+use super::super::super::write::{Batches, Sent, Source, Watched, staging_name};
 use super::super::connection::{Connection, Endpoint};
 use super::super::policy::StatementPolicy;
-use super::batches::Batches;
-use super::copy::{Copy, Sent};
-use super::names::{NAME_BYTES, identifier};
+use super::copy::Copy;
+use super::names::identifier;
 use super::table::{ColumnTypes, Table, already_there, check_arguments, place};
-use super::{SAVEPOINT, Watched, in_transaction};
+use super::{SAVEPOINT, in_transaction};
 use crate::error::{Error, ErrorKind, Result, panic_text};
 use crate::source::STOP_TIMEOUT;
 use crate::watch::Verdict;
@@ -34,8 +33,6 @@ use crate::write::{WriteJob, WriteMode, WriteOptions, WriteStats};
 
 /// The most connections.
 const CONNECTIONS_MAX: usize = 64;
-/// How the name of a staging table begins.
-const STAGING: &str = "dray_unfinished_";
 /// How long the coordinator sleeps between looks at its workers.
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
@@ -134,21 +131,12 @@ fn stage(
     Ok(Staged { table, types, name, bare_name })
 }
 
-/// A name that no other table has.
-fn staging_name(table: &str) -> String {
-    let random = format!("_{:016x}", RandomState::new().build_hasher().finish());
-    let room = NAME_BYTES - STAGING.len() - random.len();
-    let fits = |(start, c): &(usize, char)| start + c.len_utf8() <= room;
-    let shown: String = table.char_indices().take_while(fits).map(|(_, c)| c).collect();
-    format!("{STAGING}{shown}{random}")
-}
-
 /// Sends all rows into the staging table.
 fn fill(
     connection: &mut Connection,
     staged: &Staged,
     schema: &SchemaRef,
-    batches: super::batches::Source,
+    batches: Source,
     connections: usize,
     watched: &Watched<'_>,
 ) -> Result<WriteStats> {
@@ -157,7 +145,7 @@ fn fill(
         schema,
         endpoint: connection.endpoint.clone(),
         batches: Batches::new(batches, connections),
-        sent: watched.sent,
+        sent: watched.sent(),
         stopped: AtomicBool::new(false),
         abandoned: AtomicBool::new(false),
         outcome: Mutex::new(Ok(WriteStats::default())),
@@ -306,21 +294,6 @@ fn discard(connection: &mut Connection, staging: &str, error: Error) -> Error {
             let before = error.hint().map(|hint| format!("{hint}; ")).unwrap_or_default();
             let hint = format!("{before}the unfinished table {staging} may be left: drop it");
             error.with_hint(hint)
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn staging_names_are_names() {
-        for (table, shown) in [("orders", "orders"), ("", ""), (&*"ä".repeat(40), &"ä".repeat(15))]
-        {
-            let (one, other) = (staging_name(table), staging_name(table));
-            assert!(one.len() <= NAME_BYTES && one != other, "{one}");
-            assert!(one.starts_with(&format!("{STAGING}{shown}_")), "{one}");
         }
     }
 }

@@ -1,11 +1,10 @@
 //! The table that is written into: creating it, and its columns.
 
-use std::collections::HashSet;
-
 use arrow::datatypes::{Schema, SchemaRef};
 use dray_pgcopy::{Encoder, Format, Target, create_type, named_type};
 use dray_postgres::{CancelCheck as SocketCheck, Session, Socket};
 
+use super::super::super::write::{check_columns, position};
 use super::super::policy::StatementPolicy;
 use super::names::{check_names, identifier, literal};
 use crate::error::{Error, ErrorKind, Result};
@@ -173,24 +172,8 @@ pub(super) fn check_arguments(
         return Err(Error::usage("a temporary table has no schema of its own")
             .with_hint("leave schema or temporary out"));
     }
-    if schema.fields().is_empty() {
-        return Err(Error::usage("the data has no columns"));
-    }
     check_names(session, table, schema, options, check)?;
-    let mut names = HashSet::new();
-    for field in schema.fields() {
-        if !names.insert(field.name()) {
-            return Err(Error::usage(format!("the data has two columns named {:?}", field.name()))
-                .with_hint("rename one"));
-        }
-    }
-    if let Some((name, _)) = options.types.iter().find(|(name, _)| !names.contains(name)) {
-        return Err(Error::usage(format!("types names {name:?}, which is no column of the data")));
-    }
-    if !options.types.is_empty() && options.mode == WriteMode::Append {
-        return Err(Error::usage("mode append creates no table, so types has no meaning"));
-    }
-    Ok(())
+    check_columns(schema, options)
 }
 
 /// The schema of the table, as SQL writes it; None for the first table of its name in the search
@@ -325,17 +308,6 @@ fn exists(session: &mut Session<Socket>, name: &str, check: SocketCheck<'_>) -> 
 
 /// For each column of the data the table's column of the same name.
 fn targets(schema: &Schema, columns: &[Column]) -> Result<Vec<usize>> {
-    let position = |name: &String| columns.iter().position(|column| column.name == *name);
-    let target = |field: &arrow::datatypes::FieldRef| {
-        position(field.name()).ok_or_else(|| {
-            const SHOWN_MAX: usize = 20;
-            let names: Vec<_> =
-                columns.iter().take(SHOWN_MAX).map(|column| &*column.name).collect();
-            let more = if columns.len() > SHOWN_MAX { ", …" } else { "" };
-            Error::new(ErrorKind::Query, format!("the table has no column {:?}", field.name()))
-                .with_hint(format!("its columns are {}{more}", names.join(", ")))
-                .with_sqlstate("42703")
-        })
-    };
-    schema.fields().iter().map(target).collect()
+    let names: Vec<&str> = columns.iter().map(|column| &*column.name).collect();
+    schema.fields().iter().map(|field| position(&names, field.name())).collect()
 }

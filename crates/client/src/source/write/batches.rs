@@ -21,7 +21,7 @@ const TURN_INTERVAL: Duration = Duration::from_millis(1);
 const SHARED_ROWS: usize = 16 << 10;
 
 /// What has come from the source.
-pub(super) enum Arrival {
+pub(crate) enum Arrival {
     /// A batch, and the rows of the data before it.
     Batch(RecordBatch, u64),
     NotYet,
@@ -29,11 +29,11 @@ pub(super) enum Arrival {
 }
 
 /// A source of batches.
-pub(super) type Source = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
+pub(crate) type Source = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
 
 /// The batches of a source, for one writer or several. The source starts when the first writer
 /// asks. If they are dropped, it ends with its next batch.
-pub(super) struct Batches(Mutex<State>);
+pub(crate) struct Batches(Mutex<State>);
 
 enum State {
     NotStarted {
@@ -47,7 +47,7 @@ enum State {
 
 impl Batches {
     /// The batches of a source, for this number of writers.
-    pub(super) fn new(source: Source, writers: usize) -> Self {
+    pub(crate) fn new(source: Source, writers: usize) -> Self {
         Self(Mutex::new(State::NotStarted { source, writers }))
     }
 
@@ -55,7 +55,7 @@ impl Batches {
     ///
     /// # Errors
     /// When there is no thread, or the source fails.
-    pub(super) fn next(&self) -> Result<Arrival> {
+    pub(crate) fn next(&self) -> Result<Arrival> {
         let mut state = match self.0.try_lock() {
             Ok(state) => state,
             // Another writer waits for the source. This one still has to look around.

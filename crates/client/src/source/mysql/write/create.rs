@@ -1,0 +1,148 @@
+//! The types of a table that is created for Arrow data (`spec/types.md` section 6).
+
+use arrow::datatypes::{DataType, Field, TimeUnit};
+use dray_mysql::Server;
+use dray_mysqltypes::TYPE_KEY;
+use dray_pgcopy::{Error, is_json, is_uuid, json};
+
+/// The most digits of a decimal.
+const DIGITS_MAX: i32 = 65;
+/// The most bytes of `binary(n)`.
+const BINARY_MAX: i32 = 255;
+
+/// The type of a new column for this data.
+///
+/// # Errors
+/// When there is none.
+pub(super) fn create_type(field: &Field, server: &Server) -> Result<String, Error> {
+    named(field, server).or_else(|| plain(field.data_type(), field, server)).ok_or_else(|| {
+        Error::Type {
+            column: field.name().clone(),
+            what: format!("MySQL has no type for Arrow's {}", field.data_type()),
+            hint: "cast it, or name a type for it in types=".to_owned(),
+        }
+    })
+}
+
+/// The type that the data came from, if its field names it. The labels of an enum or a set are not
+/// in its name.
+fn named(field: &Field, server: &Server) -> Option<String> {
+    let name = field.metadata().get(TYPE_KEY)?;
+    match name.split('(').next().unwrap_or_default() {
+        "year" | "bit" | "date" | "datetime" | "geometry" | "point" | "linestring" | "polygon"
+        | "multipoint" | "multilinestring" | "multipolygon" | "geometrycollection" => {
+            Some(name.clone())
+        }
+        "timestamp" => Some(format!("{name} NULL")),
+        "inet4" | "inet6" if server.is_mariadb() => Some(name.clone()),
+        _ => None,
+    }
+}
+
+fn plain(data_type: &DataType, field: &Field, server: &Server) -> Option<String> {
+    use DataType::*;
+    let digits = |unit: &TimeUnit| match unit {
+        TimeUnit::Second => 0,
+        TimeUnit::Millisecond => 3,
+        TimeUnit::Microsecond | TimeUnit::Nanosecond => 6,
+    };
+    let name = match data_type {
+        Boolean => "boolean",
+        Int8 => "tinyint",
+        Int16 => "smallint",
+        Int32 => "int",
+        Int64 => "bigint",
+        UInt8 => "tinyint unsigned",
+        UInt16 => "smallint unsigned",
+        UInt32 => "int unsigned",
+        UInt64 => "bigint unsigned",
+        Float16 | Float32 => "float",
+        Float64 => "double",
+        Utf8 | LargeUtf8 | Utf8View if is_json(field) => "json",
+        Null | Utf8 | LargeUtf8 | Utf8View => "longtext",
+        FixedSizeBinary(16) if is_uuid(field) && has_uuid(server) => "uuid",
+        FixedSizeBinary(bytes @ 1..=BINARY_MAX) => return Some(format!("binary({bytes})")),
+        Binary | LargeBinary | BinaryView | FixedSizeBinary(_) => "longblob",
+        Date32 | Date64 => "date",
+        Time32(unit) | Time64(unit) | Duration(unit) => {
+            return Some(format!("time({})", digits(unit)));
+        }
+        Timestamp(unit, None) => return Some(format!("datetime({})", digits(unit))),
+        // Without the word it would have a default.
+        Timestamp(unit, Some(_)) => return Some(format!("timestamp({}) NULL", digits(unit))),
+        Decimal32(precision, scale)
+        | Decimal64(precision, scale)
+        | Decimal128(precision, scale)
+        | Decimal256(precision, scale) => {
+            let (precision, scale) = (i32::from(*precision), i32::from(*scale));
+            let scale_max = if server.is_mariadb() { 38 } else { 30 };
+            let precision = if scale < 0 { precision - scale } else { precision.max(scale) };
+            let fits = precision <= DIGITS_MAX && scale <= scale_max;
+            return fits.then(|| format!("decimal({precision},{})", scale.max(0)));
+        }
+        Dictionary(_, values) => return plain(values, field, server),
+        RunEndEncoded(_, values) => return plain(values.data_type(), field, server),
+        nested if nested.is_nested() && json::no_json(nested).is_none() => "json",
+        _ => return None,
+    };
+    Some(name.to_owned())
+}
+
+/// Whether the server has the type `uuid`: MariaDB since 10.7.
+fn has_uuid(server: &Server) -> bool {
+    let version = server.version.trim_start_matches("5.5.5-");
+    let mut numbers = version.split(['.', '-']).map(|part| part.parse::<u32>().unwrap_or(0));
+    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    server.is_mariadb() && version >= (10, 7)
+}
+
+/// Whether a type that the user has given can be nothing but a type, with what may follow it: it
+/// ends neither the column nor the statement.
+pub(super) fn is_one_type(text: &str) -> bool {
+    let (mut depth, mut quoted) = (0i32, false);
+    for c in text.chars() {
+        match c {
+            '\'' => quoted = !quoted,
+            '\\' => return false,
+            _ if quoted => {}
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            ',' if depth > 0 => {}
+            _ if c.is_alphanumeric() || matches!(c, ' ' | '_') => {}
+            _ => return false,
+        }
+        if depth < 0 {
+            return false;
+        }
+    }
+    depth == 0 && !quoted && !text.trim().is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_that_users_give() {
+        for text in ["int", "decimal(10, 2) unsigned", "enum('a','b)')", "varchar(5) NOT NULL"] {
+            assert!(is_one_type(text), "{text}");
+        }
+        for text in
+            ["", " ", "int, x int", "int) ENGINE=MyISAM", "int; DROP TABLE t", "int -- x", "enum('"]
+        {
+            assert!(!is_one_type(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn versions() {
+        for (version, has) in [
+            ("5.5.5-10.11.6-MariaDB", true),
+            ("11.4.2-MariaDB-log", true),
+            ("10.6.1-MariaDB", false),
+            ("8.0.36", false),
+        ] {
+            assert_eq!(has_uuid(&Server::new(version, 1, 0, 0)), has, "{version}");
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! Values as the text or bytes that the server's columns read.
+
+use std::io::Write;
+
+use arrow::array::{Array, ArrayAccessor, ArrowPrimitiveType, BooleanArray, PrimitiveArray};
+use arrow::datatypes::Field;
+use dray_format::calendar;
+use dray_pgcopy::{Reason, json};
+
+pub(super) const OUT_OF_RANGE: Reason = "it is out of range";
+pub(super) const INEXACT: Reason = "it would be rounded";
+pub(super) const TOO_FINE: Reason = "it has more digits after the second than the column";
+const YEARS: Reason = "dates are of the years 1 to 9999";
+const DAY_MICROSECONDS: i64 = 86_400_000_000;
+/// From 0001-01-01 to 9999-12-31.
+const DAYS: std::ops::RangeInclusive<i64> = -719_162..=2_932_896;
+/// `838:59:59.999999`, the longest time.
+const TIME_MAX: u64 = 839 * 3_600_000_000 - 1;
+
+/// A column of Arrow data that is written into one of the table's.
+pub(super) trait Values {
+    fn is_null(&self, row: usize) -> bool;
+
+    /// Appends a value that is not NULL.
+    ///
+    /// # Errors
+    /// Why the column can't hold it.
+    fn append(&self, row: usize, out: &mut Vec<u8>) -> Result<(), Reason>;
+}
+
+/// Nothing but NULL.
+pub(super) struct Nothing;
+
+impl Values for Nothing {
+    fn is_null(&self, _: usize) -> bool {
+        true
+    }
+
+    fn append(&self, _: usize, _: &mut Vec<u8>) -> Result<(), Reason> {
+        Ok(())
+    }
+}
+
+/// Numbers and times, which `write` writes.
+pub(super) struct Numbers<'a, T: ArrowPrimitiveType, F> {
+    pub(super) array: &'a PrimitiveArray<T>,
+    pub(super) write: F,
+}
+
+impl<T, F> Values for Numbers<'_, T, F>
+where
+    T: ArrowPrimitiveType,
+    F: Fn(T::Native, &mut Vec<u8>) -> Result<(), Reason>,
+{
+    fn is_null(&self, row: usize) -> bool {
+        self.array.is_null(row)
+    }
+
+    fn append(&self, row: usize, out: &mut Vec<u8>) -> Result<(), Reason> {
+        (self.write)(self.array.value(row), out)
+    }
+}
+
+pub(super) struct Booleans<'a, F> {
+    pub(super) array: &'a BooleanArray,
+    pub(super) write: F,
+}
+
+impl<F: Fn(i128, &mut Vec<u8>) -> Result<(), Reason>> Values for Booleans<'_, F> {
+    fn is_null(&self, row: usize) -> bool {
+        self.array.is_null(row)
+    }
+
+    fn append(&self, row: usize, out: &mut Vec<u8>) -> Result<(), Reason> {
+        (self.write)(self.array.value(row).into(), out)
+    }
+}
+
+/// Strings or bytes, which `check` lets pass.
+pub(super) struct Strings<A, F> {
+    pub(super) array: A,
+    pub(super) check: F,
+}
+
+impl<A, F> Values for Strings<A, F>
+where
+    A: ArrayAccessor,
+    A::Item: AsRef<[u8]>,
+    F: Fn(&[u8]) -> Result<(), Reason>,
+{
+    fn is_null(&self, row: usize) -> bool {
+        self.array.is_null(row)
+    }
+
+    fn append(&self, row: usize, out: &mut Vec<u8>) -> Result<(), Reason> {
+        let value = self.array.value(row);
+        (self.check)(value.as_ref())?;
+        out.extend_from_slice(value.as_ref());
+        Ok(())
+    }
+}
+
+/// Nested values as JSON.
+pub(super) struct Nested<'a> {
+    pub(super) array: &'a dyn Array,
+    pub(super) field: &'a Field,
+}
+
+impl Values for Nested<'_> {
+    fn is_null(&self, row: usize) -> bool {
+        self.array.is_null(row)
+    }
+
+    fn append(&self, row: usize, out: &mut Vec<u8>) -> Result<(), Reason> {
+        json::write(self.array, self.field, row, out)
+    }
+}
+
+/// Appends a whole number.
+pub(super) fn push_integer(value: i128, out: &mut Vec<u8>) {
+    if value < 0 {
+        out.push(b'-');
+    }
+    push_digits(value.unsigned_abs(), 1, out);
+}
+
+/// Appends the digits of a number, at least `min` of them.
+fn push_digits(value: u128, min: usize, out: &mut Vec<u8>) {
+    const MAX: usize = 39;
+    let mut digits = [b'0'; MAX];
+    let mut at = MAX;
+    let mut wide = value;
+    // A division of 128 bits is slow.
+    while wide > u64::MAX.into() {
+        at -= 1;
+        digits[at] += (wide % 10) as u8;
+        wide /= 10;
+    }
+    let mut rest = wide as u64;
+    while rest > 0 {
+        at -= 1;
+        digits[at] += (rest % 10) as u8;
+        rest /= 10;
+    }
+    out.extend_from_slice(&digits[at.min(MAX - min)..]);
+}
+
+/// Appends a decimal with `scale` digits after the point.
+pub(super) fn push_decimal(value: i128, scale: usize, out: &mut Vec<u8>) {
+    if value < 0 {
+        out.push(b'-');
+    }
+    push_digits(value.unsigned_abs(), scale + 1, out);
+    if scale > 0 {
+        out.insert(out.len() - scale, b'.');
+    }
+}
+
+/// Appends the fewest digits that give the same float of 64 bits back. One of 32 bits is written as
+/// one of 64: what the server reads first must not be rounded twice.
+pub(super) fn push_float(value: f64, out: &mut Vec<u8>) -> Result<(), Reason> {
+    if !value.is_finite() {
+        return Err("MySQL has neither NaN nor infinity");
+    }
+    // Writing to a vector never fails.
+    let _ = write!(out, "{value:e}");
+    Ok(())
+}
+
+/// Appends a date, counted from 1970-01-01.
+pub(super) fn push_date(days: i64, out: &mut Vec<u8>) -> Result<(), Reason> {
+    if !DAYS.contains(&days) {
+        return Err(YEARS);
+    }
+    let (year, month, day) = calendar::date(days);
+    push_digits(year.unsigned_abs().into(), 4, out);
+    for part in [month, day] {
+        out.push(b'-');
+        push_digits(part.unsigned_abs().into(), 2, out);
+    }
+    Ok(())
+}
+
+/// Appends a date and its time, in microseconds since 1970.
+pub(super) fn push_datetime(value: i64, out: &mut Vec<u8>) -> Result<(), Reason> {
+    push_date(value.div_euclid(DAY_MICROSECONDS), out)?;
+    out.push(b' ');
+    push_clock(value.rem_euclid(DAY_MICROSECONDS).unsigned_abs(), out);
+    Ok(())
+}
+
+/// Appends a time of this many microseconds.
+pub(super) fn push_time(value: i64, out: &mut Vec<u8>) -> Result<(), Reason> {
+    if value.unsigned_abs() > TIME_MAX {
+        return Err("times have at most 838:59:59.999999");
+    }
+    if value < 0 {
+        out.push(b'-');
+    }
+    push_clock(value.unsigned_abs(), out);
+    Ok(())
+}
+
+fn push_clock(microseconds: u64, out: &mut Vec<u8>) {
+    let (seconds, fraction) = (microseconds / 1_000_000, microseconds % 1_000_000);
+    push_digits((seconds / 3_600).into(), 2, out);
+    for part in [seconds / 60 % 60, seconds % 60] {
+        out.push(b':');
+        push_digits(part.into(), 2, out);
+    }
+    if fraction > 0 {
+        out.push(b'.');
+        push_digits(fraction.into(), 6, out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(push: impl FnOnce(&mut Vec<u8>)) -> String {
+        let mut out = b"|".to_vec();
+        push(&mut out);
+        String::from_utf8(out.split_off(1)).unwrap()
+    }
+
+    #[test]
+    fn integers_and_decimals() {
+        for value in [0, 7, -1, i128::from(u64::MAX), i128::from(u64::MAX) + 1, i128::MIN] {
+            assert_eq!(text(|out| push_integer(value, out)), value.to_string());
+        }
+        for (value, scale, expected) in [
+            (0, 0, "0"),
+            (0, 2, "0.00"),
+            (-5, 2, "-0.05"),
+            (12_345, 2, "123.45"),
+            (i128::MAX, 38, "1.70141183460469231731687303715884105727"),
+        ] {
+            assert_eq!(text(|out| push_decimal(value, scale, out)), expected);
+        }
+    }
+
+    #[test]
+    fn dates_and_times() {
+        for (value, expected) in [
+            (0, Ok("1970-01-01 00:00:00")),
+            (-1, Ok("1969-12-31 23:59:59.999999")),
+            (-62_135_596_800_000_000, Ok("0001-01-01 00:00:00")),
+            (-62_135_596_800_000_001, Err(YEARS)),
+            (253_402_300_799_000_001, Ok("9999-12-31 23:59:59.000001")),
+            (253_402_300_800_000_000, Err(YEARS)),
+        ] {
+            let mut out = Vec::new();
+            let pushed = push_datetime(value, &mut out).map(|()| String::from_utf8(out).unwrap());
+            assert_eq!(pushed.as_deref().map_err(|why| *why), expected);
+        }
+        assert_eq!(text(|out| push_time(-90_061_000_001, out).unwrap()), "-25:01:01.000001");
+        assert_eq!(text(|out| push_time(TIME_MAX.cast_signed(), out).unwrap()), "838:59:59.999999");
+        assert!(push_time(TIME_MAX.cast_signed() + 1, &mut Vec::new()).is_err());
+    }
+
+    #[test]
+    fn floats_come_back() {
+        for value in [0.1, -0.0, 5e-324, f64::MAX, f64::MIN_POSITIVE, f64::from(0.1f32), 1e22] {
+            let text = text(|out| push_float(value, out).unwrap());
+            assert_eq!(text.parse::<f64>().unwrap().to_bits(), value.to_bits(), "{text}");
+        }
+        for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            push_float(value, &mut Vec::new()).unwrap_err();
+        }
+    }
+}
