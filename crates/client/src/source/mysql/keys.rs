@@ -1,8 +1,8 @@
 //! Values of a primary key's first column as positions, so that a range of them has a middle.
 //!
 //! Literals divide a table if the server orders them as they are given. It does so for numbers,
-//! dates and bytes. Strings have the order of their collation, which only the server knows: it sorts
-//! their literals. Where they lie matters only to how even the parts are.
+//! dates and bytes. Strings have the order of their collation, which only the server knows: it
+//! sorts their literals. Where they lie matters only to how even the parts are.
 
 use dray_format::calendar::{date, days};
 
