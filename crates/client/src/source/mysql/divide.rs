@@ -21,8 +21,8 @@ struct Piece {
 
 /// The literals, in the order of the server, that divide a table into about `count` parts of the
 /// same size, by values between the positions `from` and `to`. Halves ranges until none has more
-/// rows than a part, by the server's estimates, which come from looking into the index. So keys that
-/// lie in heaps are divided as well as others.
+/// rows than a part, by the server's estimates, which come from looking into the index. So keys
+/// that lie in heaps are divided as well as others.
 ///
 /// # Errors
 /// When the connection breaks or the statement is cancelled.
