@@ -405,3 +405,17 @@ def test_the_order_of_a_partitioned_table(shop: MariaServer, connection: dray.Co
     assert sorted(table["seq"].to_pylist()) == list(range(1, ROWS + 1))
     table, reason = read(connection, "SELECT * FROM par_parts", ordered=True)
     assert table.num_rows == ROWS and "order of a partitioned table" in reason
+
+
+def test_estimates(shop: MariaServer, connection: dray.Connection) -> None:
+    """A table's size is known before its rows, however many connections read it."""
+    shop.run("ANALYZE TABLE par_integers")
+    for partitions in (3, "auto"):
+        with connection.query("SELECT * FROM par_integers", partitions=partitions) as result:
+            rows = result.estimate.rows
+            assert rows is not None and ROWS / 2 < rows < ROWS * 2
+            assert not result.estimate.rows_exact
+    for sql in ("SELECT * FROM par_integers WHERE seq < 5", "SELECT count(*) FROM par_integers"):
+        with connection.query(sql) as result:
+            assert result.estimate.rows is None
+    assert connection.query("SELECT * FROM par_empty").estimate.rows == 0

@@ -124,6 +124,11 @@ impl TableScan {
         Ok(Self { head, condition, table, names, qualifier })
     }
 
+    /// Whether the statement has a condition.
+    pub fn is_filtered(&self) -> bool {
+        self.condition.is_some()
+    }
+
     /// The statement for the rows whose `column` is at least `from` and less than `to`, both as
     /// literals; None is unlimited. The server reads them by the primary key, in its order.
     pub fn key_range(&self, column: &str, from: Option<&str>, to: Option<&str>) -> String {

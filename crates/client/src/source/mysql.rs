@@ -29,7 +29,7 @@ use std::time::Instant;
 use dray_mysql::{CancelCheck as SocketCheck, TableScan};
 use dray_pgtypes::NumericAs;
 use dray_wire::partition::PartDescriptor;
-use dray_wire::{Checksums, CompressionChoice, RowLayout};
+use dray_wire::{Checksums, CompressionChoice, Estimate, Known, RowLayout};
 
 use self::connection::Connection;
 use self::ranges::TableRanges;
@@ -37,7 +37,7 @@ use self::reason::Reason;
 use self::scan::Scan;
 use self::settings::Settings;
 use self::snapshot::{CommitLock, SnapshotJob};
-use self::table::Table;
+use self::table::{Facts, Table};
 use super::frames::DecoderCache;
 use super::partitioned::{Connections, PartitionedScan, SmallTables};
 use super::{Event, PlannedParts, ReceiveContext, Source, SourceKind, TextRows, cancel};
@@ -56,6 +56,8 @@ pub(crate) struct MysqlSource {
     running: Running,
     /// Of the last statement.
     connections: Connections<Reason>,
+    /// The size of the last statement's result.
+    estimate: Estimate,
     small_tables: SmallTables,
     /// Others could not be had.
     connections_failed: bool,
@@ -102,6 +104,7 @@ impl MysqlSource {
             connection,
             running: Running::None,
             connections: Connections::One(None),
+            estimate: Estimate::default(),
             small_tables: SmallTables::default(),
             connections_failed: false,
             decoders: DecoderCache::default(),
@@ -139,8 +142,9 @@ impl MysqlSource {
             Ok(candidate) => candidate,
             Err(reason) => return Ok(Err(reason)),
         };
+        let mut estimate = Estimate::default();
         let prepared = self.run(cancel, |connection, check| {
-            let prepared = prepare(connection, &scan, sql, asked, options, check);
+            let prepared = prepare(connection, &scan, sql, asked, options, &mut estimate, check);
             match prepared {
                 // If the user's statement is wrong, running it will say so.
                 Err(error) if is_refusal(&error) && connection.session.is_usable() => {
@@ -149,6 +153,7 @@ impl MysqlSource {
                 prepared => prepared,
             }
         })?;
+        self.estimate = estimate;
         let (table, settings) = match prepared {
             Ok(prepared) => prepared,
             Err(reason) => {
@@ -177,7 +182,8 @@ impl MysqlSource {
         range_options.postgres.partitions = Partitions::Exactly(1);
         let deadline = table.timeout.map(|timeout| began + timeout);
         let ranges = TableRanges::new(connections, table.ranges, range_options, deadline);
-        let scan = PartitionedScan::start(ranges, cancel)?;
+        let mut scan = PartitionedScan::start(ranges, cancel)?;
+        scan.set_estimate(estimate);
         self.connections = Connections::Several { count, failures: Vec::new() };
         self.running = Running::Partitioned(Box::new(scan));
         Ok(Ok(()))
@@ -286,6 +292,7 @@ impl Source for MysqlSource {
         cancel: CancelCheck<'_>,
     ) -> Result<()> {
         self.running = Running::None;
+        self.estimate = Estimate::default();
         if self.own == OwnTransaction::Ended {
             return Err(ended("the transaction is over"));
         }
@@ -299,9 +306,9 @@ impl Source for MysqlSource {
             },
         };
         self.connections = Connections::One(refused);
-        let mut decoders = std::mem::take(&mut self.decoders);
+        let (mut decoders, estimate) = (std::mem::take(&mut self.decoders), self.estimate);
         let scan = self.run(cancel, |connection, check| {
-            Scan::start(connection, sql, options, &mut decoders, check)
+            Scan::start(connection, sql, options, estimate, &mut decoders, check)
         });
         self.decoders = decoders;
         self.running = Running::Serial(scan?);
@@ -428,19 +435,28 @@ fn control_statements(step: Transaction) -> Vec<String> {
 }
 
 /// What is needed to read a table over several connections: its ranges, and the session's settings.
+/// Sets the estimate of the result, whether or not they read it.
 fn prepare(
     connection: &mut Connection,
     scan: &TableScan,
     sql: &str,
     asked: Option<usize>,
     options: &QueryOptions,
+    estimate: &mut Estimate,
     check: SocketCheck<'_>,
 ) -> Result<Result<(Table, Settings), Reason>> {
     let session = &mut connection.session;
-    let table = match Table::inspect(session, scan, sql, asked, options.postgres.ordered, check)? {
-        Ok(table) => table,
-        Err(reason) => return Ok(Err(reason)),
+    let Some(facts) = Facts::of(session, scan, check)? else {
+        return Ok(Err(Reason::UnknownTable));
     };
+    if let Some(rows) = facts.rows.filter(|_| !scan.is_filtered()) {
+        estimate.rows = Known::Estimate(rows);
+    }
+    let table =
+        match Table::divide(session, scan, &facts, sql, asked, options.postgres.ordered, check)? {
+            Ok(table) => table,
+            Err(reason) => return Ok(Err(reason)),
+        };
     let settings = Settings::of(session, check)?;
     Ok(match settings.reason() {
         None => Ok((table, settings)),

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use arrow::datatypes::SchemaRef;
 use dray_format::Profile;
-use dray_wire::Finished;
+use dray_wire::{Estimate, Finished};
 
 pub(super) use self::connections::Connections;
 pub(super) use self::small_tables::SmallTables;
@@ -154,6 +154,13 @@ impl<R: RangeScan> PartitionedScan<R> {
             }
             Some(WorkerEvent::Failed(error)) => Err(error),
             _ => Err(scan.lost()),
+        }
+    }
+
+    /// Says what is expected of all ranges together.
+    pub(super) fn set_estimate(&mut self, estimate: Estimate) {
+        if let Some(start) = &mut self.start {
+            start.estimate = estimate;
         }
     }
 

@@ -3,6 +3,8 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
+use dray_wire::Estimate;
+
 use super::super::frames::DecoderCache;
 use super::super::partitioned::RangeScan;
 use super::super::{Event, ReceiveContext};
@@ -83,7 +85,8 @@ impl RangeScan for TableRanges {
             })?;
         }
         connection.run(cancel, |connection, check| {
-            Scan::start(connection, &self.ranges[range], &self.options, decoders, check)
+            let (sql, estimate) = (&self.ranges[range], Estimate::default());
+            Scan::start(connection, sql, &self.options, estimate, decoders, check)
         })
     }
 

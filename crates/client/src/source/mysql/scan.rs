@@ -28,7 +28,8 @@ pub(super) struct Scan {
 }
 
 impl Scan {
-    /// Starts a statement, or only plans it if the options say so.
+    /// Starts a statement, or only plans it if the options say so. `estimate` is what is known of
+    /// its result.
     ///
     /// # Errors
     /// When the statement fails or the connection breaks.
@@ -36,6 +37,7 @@ impl Scan {
         connection: &mut Connection,
         sql: &str,
         options: &QueryOptions,
+        estimate: Estimate,
         decoders: &mut DecoderCache,
         check: SocketCheck<'_>,
     ) -> Result<Self> {
@@ -46,7 +48,7 @@ impl Scan {
             false => session.start(sql, &parameters, &row_options, check)?,
         };
         let decoder = decoders.decoder(schema, options.strings);
-        let start = Some(start_of(&decoder, Estimate::default()));
+        let start = Some(start_of(&decoder, estimate));
         Ok(Self { start, decoder, planned: options.plan_only })
     }
 

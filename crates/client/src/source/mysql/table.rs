@@ -28,22 +28,20 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Inspects the table of a scan and divides it. `connections` is their number, if the user has
-    /// asked for one, and `ordered` says whether rows come in the order of the primary key.
+    /// Divides the table of a scan. `connections` is their number, if the user has asked for one,
+    /// and `ordered` says whether rows come in the order of the primary key.
     ///
     /// # Errors
     /// When the connection breaks or the statement is cancelled.
-    pub(super) fn inspect(
+    pub(super) fn divide(
         session: &mut Session<Socket>,
         scan: &TableScan,
+        facts: &Facts,
         sql: &str,
         connections: Option<usize>,
         ordered: bool,
         check: SocketCheck<'_>,
     ) -> Result<Result<Self, Reason>> {
-        let rows = session.ask(&question(scan), check)?;
-        let Some(row) = rows.into_iter().next() else { return Ok(Err(Reason::UnknownTable)) };
-        let facts = Facts::from_row(row);
         let workers = connections.unwrap_or_else(|| facts.workers());
         if workers < 2 {
             return Ok(Err(Reason::Small));
@@ -105,11 +103,14 @@ fn ranges(scan: &TableScan, column: &str, bounds: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// The answer to [`question`].
-struct Facts {
+/// What information_schema knows of a table.
+#[derive(Debug)]
+pub(super) struct Facts {
     /// `BASE TABLE`, `VIEW` …
     kind: String,
     engine: String,
+    /// An estimate; None for a view.
+    pub(super) rows: Option<u64>,
     bytes: u64,
     is_partitioned: bool,
     /// The primary key's first column.
@@ -118,12 +119,25 @@ struct Facts {
 }
 
 impl Facts {
+    /// Asks for the table of a scan; None if there is none.
+    ///
+    /// # Errors
+    /// When the connection breaks or the statement is cancelled.
+    pub(super) fn of(
+        session: &mut Session<Socket>,
+        scan: &TableScan,
+        check: SocketCheck<'_>,
+    ) -> Result<Option<Self>> {
+        Ok(session.ask(&question(scan), check)?.into_iter().next().map(Self::from_row))
+    }
+
     fn from_row(row: Vec<Option<String>>) -> Self {
         let mut values = row.into_iter();
         let mut next = || values.next().flatten();
         Self {
             kind: next().unwrap_or_default(),
             engine: next().unwrap_or_default(),
+            rows: next().and_then(|rows| rows.parse().ok()),
             bytes: next().and_then(|bytes| bytes.parse().ok()).unwrap_or_default(),
             is_partitioned: next().is_some_and(|options| options.contains("partitioned")),
             column: next(),
@@ -162,8 +176,8 @@ fn question(scan: &TableScan) -> String {
     let is_table =
         |of: &str| format!("{of}.TABLE_SCHEMA = {database} AND {of}.TABLE_NAME = {table}");
     format!(
-        "SELECT t.TABLE_TYPE, t.ENGINE, t.DATA_LENGTH, t.CREATE_OPTIONS, s.COLUMN_NAME, \
-             c.DATA_TYPE, c.CHARACTER_SET_NAME, c.COLLATION_NAME \
+        "SELECT t.TABLE_TYPE, t.ENGINE, t.TABLE_ROWS, t.DATA_LENGTH, t.CREATE_OPTIONS, \
+             s.COLUMN_NAME, c.DATA_TYPE, c.CHARACTER_SET_NAME, c.COLLATION_NAME \
          FROM information_schema.TABLES t \
          LEFT JOIN information_schema.STATISTICS s \
              ON {} AND s.INDEX_NAME = 'PRIMARY' AND s.SEQ_IN_INDEX = 1 \

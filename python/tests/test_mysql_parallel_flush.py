@@ -1,0 +1,106 @@
+"""Reading a table of MySQL over several connections. It has no lock for commits alone, so a number
+of connections must be asked for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from mysql_server import VERSIONS, MariaServer, sequence
+
+import dray
+
+ROWS = 20_000
+SQL = "SELECT id, amount FROM accounts"
+
+
+@pytest.fixture(
+    scope="module", params=[version for version in VERSIONS if version.startswith("mysql-")]
+)
+def server(
+    start_mysql: Callable[[str], MariaServer], request: pytest.FixtureRequest
+) -> MariaServer:
+    server = start_mysql(request.param)
+    server.run(
+        "CREATE TABLE accounts (id int PRIMARY KEY, amount bigint NOT NULL, pad char(200))",
+        f"INSERT INTO accounts SELECT seq, 100, 'x' FROM ({sequence(ROWS)}) numbers",
+        "ANALYZE TABLE accounts",
+    )
+    return server
+
+
+@pytest.fixture
+def connection(server: MariaServer) -> Iterator[dray.Connection]:
+    with dray.connect(server.uri()) as connection:
+        yield connection
+
+
+def reason_of(connection: dray.Connection, partitions: int | str) -> str:
+    result = connection.query(SQL, partitions=partitions)
+    assert result.arrow().num_rows == ROWS
+    return result.stats.path_reason
+
+
+def test_only_as_asked(connection: dray.Connection) -> None:
+    assert "must be asked for" in reason_of(connection, "auto")
+    assert reason_of(connection, 3).startswith("3 connections, one snapshot")
+
+
+def test_one_snapshot(server: MariaServer) -> None:
+    stop = threading.Event()
+    moves = 0
+
+    def move() -> None:
+        nonlocal moves
+        with contextlib.closing(server.connect()) as writer:
+            cursor = writer.cursor()
+            while not stop.is_set():
+                first, last = moves % 100, ROWS - 1 - moves % 100
+                cursor.execute("BEGIN")
+                cursor.execute(f"UPDATE accounts SET amount = amount - 7 WHERE id = {first}")
+                cursor.execute(f"UPDATE accounts SET amount = amount + 7 WHERE id = {last}")
+                cursor.execute("COMMIT")
+                moves += 1
+
+    writer = threading.Thread(target=move)
+    writer.start()
+    try:
+        for _ in range(8):
+            with dray.connect(server.uri()) as connection:
+                result = connection.query(SQL, partitions=3)
+                table = result.arrow()
+            assert "3 connections" in result.stats.path_reason
+            assert sorted(table["id"].to_pylist()) == list(range(ROWS))
+            assert sum(table["amount"].to_pylist()) == ROWS * 100
+    finally:
+        stop.set()
+        writer.join()
+    assert moves > 10, "others wrote meanwhile"
+
+
+def test_behind_a_long_statement(server: MariaServer, connection: dray.Connection) -> None:
+    """Whoever flushes tables waits for it, and holds others back. That is not done to anybody."""
+    with contextlib.closing(server.connect()) as long:
+        thread = threading.Thread(
+            target=lambda: long.cursor().execute("SELECT SLEEP(60) FROM accounts WHERE id = 1")
+        )
+        thread.start()
+        time.sleep(6)
+        began = time.monotonic()
+        assert "would wait for a statement" in reason_of(connection, 3)
+        server.run("UPDATE accounts SET pad = 'y' WHERE id = 2")
+        assert time.monotonic() - began < 30
+        server.run(f"KILL QUERY {long.thread_id()}")
+        thread.join()
+    assert reason_of(connection, 3).startswith("3 connections")
+
+
+def test_without_the_privilege(server: MariaServer) -> None:
+    native = "WITH mysql_native_password " if server.version.startswith("mysql-8") else ""
+    server.run(f"CREATE USER alone IDENTIFIED {native}BY 'x'", "GRANT SELECT ON shop.* TO alone")
+    with dray.connect(f"mysql://alone:x@127.0.0.1:{server.port}/shop") as connection:
+        assert "GRANT RELOAD ON *.* TO 'alone'@'%'" in reason_of(connection, 3)
