@@ -158,8 +158,10 @@ fn renamed(server: &Running, instance: Instance) -> String {
         let (mut from, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
         std::thread::spawn(move || std::io::copy(&mut from, &mut to));
         let mut welcome = frame(&mut server);
-        let at = welcome.len() - 16;
-        welcome[at..].copy_from_slice(instance.bytes());
+        // It follows the frame's header, the version, and the server's name.
+        let name_bytes = u32::from_le_bytes(*welcome[10..].first_chunk().unwrap());
+        let at = 14 + name_bytes as usize;
+        welcome[at..at + 16].copy_from_slice(instance.bytes());
         client.write_all(&welcome).unwrap();
         // It ends when the server closes the connection.
         let _ = std::io::copy(&mut server, &mut client);
