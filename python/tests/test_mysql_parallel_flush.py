@@ -15,7 +15,7 @@ from mysql_server import VERSIONS, MariaServer, sequence
 import dray
 
 ROWS = 20_000
-SQL = "SELECT id, amount FROM accounts"
+SQL = "SELECT id, amount FROM flush_accounts"
 
 
 @pytest.fixture(
@@ -26,9 +26,9 @@ def server(
 ) -> MariaServer:
     server = start_mysql(request.param)
     server.run(
-        "CREATE TABLE accounts (id int PRIMARY KEY, amount bigint NOT NULL, pad char(200))",
-        f"INSERT INTO accounts SELECT seq, 100, 'x' FROM ({sequence(ROWS)}) numbers",
-        "ANALYZE TABLE accounts",
+        "CREATE TABLE flush_accounts (id int PRIMARY KEY, amount bigint NOT NULL, pad char(200))",
+        f"INSERT INTO flush_accounts SELECT seq, 100, 'x' FROM ({sequence(ROWS)}) numbers",
+        "ANALYZE TABLE flush_accounts",
     )
     return server
 
@@ -61,8 +61,8 @@ def test_one_snapshot(server: MariaServer) -> None:
             while not stop.is_set():
                 first, last = moves % 100, ROWS - 1 - moves % 100
                 cursor.execute("BEGIN")
-                cursor.execute(f"UPDATE accounts SET amount = amount - 7 WHERE id = {first}")
-                cursor.execute(f"UPDATE accounts SET amount = amount + 7 WHERE id = {last}")
+                cursor.execute(f"UPDATE flush_accounts SET amount = amount - 7 WHERE id = {first}")
+                cursor.execute(f"UPDATE flush_accounts SET amount = amount + 7 WHERE id = {last}")
                 cursor.execute("COMMIT")
                 moves += 1
 
@@ -86,13 +86,15 @@ def test_behind_a_long_statement(server: MariaServer, connection: dray.Connectio
     """Whoever flushes tables waits for it, and holds others back. That is not done to anybody."""
     with contextlib.closing(server.connect()) as long:
         thread = threading.Thread(
-            target=lambda: long.cursor().execute("SELECT SLEEP(60) FROM accounts WHERE id = 1")
+            target=lambda: long.cursor().execute(
+                "SELECT SLEEP(60) FROM flush_accounts WHERE id = 1"
+            )
         )
         thread.start()
         time.sleep(6)
         began = time.monotonic()
         assert "would wait for a statement" in reason_of(connection, 3)
-        server.run("UPDATE accounts SET pad = 'y' WHERE id = 2")
+        server.run("UPDATE flush_accounts SET pad = 'y' WHERE id = 2")
         assert time.monotonic() - began < 30
         server.run(f"KILL QUERY {long.thread_id()}")
         thread.join()
@@ -101,6 +103,8 @@ def test_behind_a_long_statement(server: MariaServer, connection: dray.Connectio
 
 def test_without_the_privilege(server: MariaServer) -> None:
     native = "WITH mysql_native_password " if server.version.startswith("mysql-8") else ""
-    server.run(f"CREATE USER alone IDENTIFIED {native}BY 'x'", "GRANT SELECT ON shop.* TO alone")
-    with dray.connect(f"mysql://alone:x@127.0.0.1:{server.port}/shop") as connection:
-        assert "GRANT RELOAD ON *.* TO 'alone'@'%'" in reason_of(connection, 3)
+    server.run(
+        f"CREATE USER flusher IDENTIFIED {native}BY 'x'", "GRANT SELECT ON shop.* TO flusher"
+    )
+    with dray.connect(f"mysql://flusher:x@127.0.0.1:{server.port}/shop") as connection:
+        assert "GRANT RELOAD ON *.* TO 'flusher'@'%'" in reason_of(connection, 3)
