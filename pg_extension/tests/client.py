@@ -19,7 +19,12 @@ from values import column_values  # noqa: E402
 
 # The decoder checks whole connections, which begin with a welcome. COPY data has none, so this one
 # names the newest version, no server and no instance.
-WELCOME_PAYLOAD = struct.pack("<HI", protocol.VERSION, 0) + bytes(protocol.INSTANCE_BYTES)
+WELCOME_PAYLOAD = (
+    struct.pack("<HI", protocol.VERSION, 0)
+    + bytes(protocol.INSTANCE_BYTES)
+    # Neither a source nor its dialect.
+    + struct.pack("<II", 0, 0)
+)
 WELCOME = struct.pack("<IB3x", len(WELCOME_PAYLOAD), protocol.WELCOME) + WELCOME_PAYLOAD
 
 
