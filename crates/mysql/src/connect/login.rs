@@ -76,7 +76,7 @@ pub(super) fn compressor(
         Compress::By(Compressor::Zstd) => Ok(zstd),
         Compress::Auto => {
             let is_slow = Line::guessed(round_trip).price_ns >= COMPRESSED_PRICE_NS;
-            Ok(zstd.filter(|_| is_slow))
+            Ok(zstd.or(zlib).filter(|_| is_slow))
         }
     }
 }
@@ -258,7 +258,7 @@ mod tests {
             (zlib | zstd, Compress::Auto, 0, None),
             (zlib | zstd, Compress::Auto, 2, None),
             (zlib | zstd, Compress::Auto, 25, Some(Zstd)),
-            (zlib, Compress::Auto, 25, None),
+            (zlib, Compress::Auto, 25, Some(Zlib)),
             (CapabilityFlags::empty(), Compress::Auto, 25, None),
             (zlib | zstd, Compress::Never, 25, None),
             (zlib | zstd, Compress::By(Zlib), 0, Some(Zlib)),

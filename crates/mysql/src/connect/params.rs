@@ -61,7 +61,7 @@ pub struct ConnectParams {
 /// `compress`: whether packets are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Compress {
-    /// By zstd, if the line seems slow.
+    /// If the line seems slow.
     Auto,
     Never,
     /// If the server can.
