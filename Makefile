@@ -34,9 +34,10 @@ ALL_TEST_ROUNDS ?= 100
 ALL_JAVA_ROUNDS ?= 2000000
 
 .PHONY: demo test test-all bench bench-java bench-network bench-parquet bench-postgres bench-sort \
-	bench-systems 	check-link study study-objects study-test lint rust-test python-test spec-test cpp-test \
-	java-test extension-test fuzz miri build python build-checked python-package dist dist-test setup \
-	setup-test setup-bench setup-dist setup-miri setup-objects setup-postgres setup-sort setup-systems
+	bench-systems check-link study study-objects study-test lint rust-test python-test spec-test \
+	cpp-test java-test extension-test fuzz miri build python build-checked python-package dist \
+	dist-test setup setup-test setup-bench setup-dist setup-miri setup-objects setup-postgres \
+	setup-sort setup-systems
 
 demo: build python
 	$(PYTHON) -m lab.lineitem.demo --scale-factor $(SCALE_FACTOR) --dray $(DRAY)
