@@ -12,7 +12,7 @@ use arrow::datatypes::Schema;
 
 pub(crate) use self::batches::{Arrival, Batches, Source};
 use super::cancelled;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::stats::Progress;
 use crate::watch::{Verdict, Watch};
 use crate::write::{WriteMode, WriteOptions};
@@ -21,6 +21,21 @@ use crate::write::{WriteMode, WriteOptions};
 const STAGING: &str = "dray_unfinished_";
 /// The bytes of a name that every database takes.
 const NAME_BYTES: usize = 63;
+
+/// Checks that a table's columns are still those of the beginning.
+///
+/// # Errors
+/// When they are not.
+pub(super) fn check_unchanged<C: PartialEq>(before: &[C], now: &[C]) -> Result<()> {
+    match before == now {
+        true => Ok(()),
+        false => Err(Error::new(
+            ErrorKind::Execution,
+            "another session has changed the table's columns meanwhile",
+        )
+        .with_hint("try again")),
+    }
+}
 
 /// What was sent, by all connections.
 #[derive(Debug, Default)]

@@ -4,7 +4,7 @@
 use arrow::datatypes::{Schema, SchemaRef};
 use dray_mysql::{BoundType, CancelCheck as SocketCheck, Connection as Socket, FILE_NAME, Session};
 
-use super::super::super::write::{check_columns, position};
+use super::super::super::write::{check_columns, check_unchanged, position};
 use super::column::Column;
 use super::create::{create_type, is_one_type};
 use super::encoder::Encoder;
@@ -299,14 +299,7 @@ impl Table {
         session: &mut Session<Socket>,
         check: SocketCheck<'_>,
     ) -> Result<()> {
-        match columns(session, &self.name, check)? == self.columns {
-            true => Ok(()),
-            false => Err(Error::new(
-                ErrorKind::Execution,
-                "another session has changed the table's columns meanwhile",
-            )
-            .with_hint("try again")),
-        }
+        check_unchanged(&self.columns, &columns(session, &self.name, check)?)
     }
 }
 

@@ -4,7 +4,7 @@ use arrow::datatypes::{Schema, SchemaRef};
 use dray_pgcopy::{Encoder, Format, Target, create_type, named_type};
 use dray_postgres::{CancelCheck as SocketCheck, Session, Socket};
 
-use super::super::super::write::{check_columns, position};
+use super::super::super::write::{check_columns, check_unchanged, position};
 use super::super::policy::StatementPolicy;
 use super::names::{check_names, identifier, literal};
 use crate::error::{Error, ErrorKind, Result};
@@ -146,14 +146,7 @@ impl Table {
         session: &mut Session<Socket>,
         check: SocketCheck<'_>,
     ) -> Result<()> {
-        match columns(session, &self.name, check)? == self.columns {
-            true => Ok(()),
-            false => Err(Error::new(
-                ErrorKind::Execution,
-                "another session has changed the table's columns meanwhile",
-            )
-            .with_hint("try again")),
-        }
+        check_unchanged(&self.columns, &columns(session, &self.name, check)?)
     }
 }
 
