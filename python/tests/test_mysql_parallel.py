@@ -419,3 +419,17 @@ def test_estimates(shop: MariaServer, connection: dray.Connection) -> None:
         with connection.query(sql) as result:
             assert result.estimate.rows is None
     assert connection.query("SELECT * FROM par_empty").estimate.rows == 0
+
+
+def test_fewer_connections_than_asked(shop: MariaServer) -> None:
+    """The reason tells why."""
+    shop.run(
+        "CREATE USER few IDENTIFIED BY 'x' WITH MAX_USER_CONNECTIONS 4",
+        "GRANT SELECT ON shop.* TO few",
+        "GRANT RELOAD ON *.* TO few",
+    )
+    with dray.connect(f"mysql://few:x@127.0.0.1:{shop.port}/shop") as connection:
+        table, reason = read(connection, "SELECT * FROM par_integers", partitions=4)
+    assert table.num_rows == ROWS
+    assert reason.startswith("2 connections, one snapshot; one of them failed: ")
+    assert "max_user_connections" in reason

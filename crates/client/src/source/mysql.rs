@@ -170,13 +170,14 @@ impl MysqlSource {
             workers: table.workers.min(table.ranges.len()),
             lock: CommitLock::of(&self.connection),
         };
-        let connections = match job.take(&mut self.connection, cancel)? {
-            Ok(connections) => connections,
+        let snapshot = match job.take(&mut self.connection, cancel)? {
+            Ok(snapshot) => snapshot,
             Err(reason) => {
                 self.connections_failed = true;
                 return Ok(Err(reason));
             }
         };
+        let (connections, failures) = (snapshot.workers, snapshot.failures);
         let count = connections.len();
         let mut range_options = options.clone();
         range_options.postgres.partitions = Partitions::Exactly(1);
@@ -184,7 +185,7 @@ impl MysqlSource {
         let ranges = TableRanges::new(connections, table.ranges, range_options, deadline);
         let mut scan = PartitionedScan::start(ranges, cancel)?;
         scan.set_estimate(estimate);
-        self.connections = Connections::Several { count, failures: Vec::new() };
+        self.connections = Connections::Several { count, failures };
         self.running = Running::Partitioned(Box::new(scan));
         Ok(Ok(()))
     }
@@ -226,7 +227,7 @@ impl MysqlSource {
         match &event {
             Ok(Event::Finished { .. }) => {
                 if let Connections::Several { failures, .. } = &mut self.connections {
-                    *failures = scan.failures();
+                    failures.extend(scan.failures());
                 }
                 scan.stop(cancel);
             }

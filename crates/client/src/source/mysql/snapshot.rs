@@ -80,6 +80,14 @@ pub(super) struct SnapshotJob<'a> {
     pub(super) lock: CommitLock,
 }
 
+/// Connections that see one snapshot.
+#[derive(Debug)]
+pub(super) struct Snapshot {
+    pub(super) workers: Vec<Connection>,
+    /// Why others could not begin.
+    pub(super) failures: Vec<String>,
+}
+
 impl SnapshotJob<'_> {
     /// Connections that all see the same snapshot, and have the table open so that it keeps its
     /// definition.
@@ -90,12 +98,12 @@ impl SnapshotJob<'_> {
         &self,
         user: &mut Connection,
         cancel: CancelCheck<'_>,
-    ) -> Result<Result<Vec<Connection>, Reason>> {
+    ) -> Result<Result<Snapshot, Reason>> {
         let name = format!("dray-{:032x}", u128::from_le_bytes(RandomId::random()?.0));
         let mut keep_waiting = || cancel() == Verdict::Continue;
         let taken = self.take_named(&name, user, &mut keep_waiting);
         let reason = match taken {
-            Ok(Ok(workers)) => return Ok(Ok(workers)),
+            Ok(Ok(snapshot)) => return Ok(Ok(snapshot)),
             Ok(Err(reason)) => reason,
             Err(error) => Reason::NoOtherConnection(error.to_string()),
         };
@@ -110,7 +118,7 @@ impl SnapshotJob<'_> {
         name: &str,
         user: &mut Connection,
         keep_waiting: &mut dyn FnMut() -> bool,
-    ) -> Result<Result<Vec<Connection>, Reason>> {
+    ) -> Result<Result<Snapshot, Reason>> {
         let mut coordinator = self.endpoint.connect(keep_waiting)?;
         if let Some(reason) = self.coordinate(name, &mut coordinator, keep_waiting)? {
             return Ok(Err(reason));
@@ -123,13 +131,19 @@ impl SnapshotJob<'_> {
             self.worker(keep_waiting)
         });
         let mut workers = Vec::with_capacity(joined.len());
+        let mut failures = Vec::new();
         let mut refused = None;
         for worker in joined {
-            match worker {
-                Ok(Ok(worker)) => workers.push(worker),
-                Ok(Err(reason)) => refused = Some(Ok(reason)),
-                Err(error) => refused = Some(Err(error)),
-            }
+            let reason = match worker {
+                Ok(Ok(worker)) => {
+                    workers.push(worker);
+                    continue;
+                }
+                Ok(Err(reason)) => Ok(reason),
+                Err(error) => Err(error),
+            };
+            failures.push(reason.as_ref().map_or_else(Error::to_string, Reason::to_string));
+            refused = Some(reason);
         }
         if let Some(refused) = refused.filter(|_| workers.len() < 2) {
             return refused.map(Err);
@@ -152,7 +166,7 @@ impl SnapshotJob<'_> {
             Ok(holds.then_some(worker))
         });
         let checked = checked.into_iter().collect::<Result<Option<Vec<_>>>>()?;
-        Ok(checked.ok_or(Reason::OtherServer))
+        Ok(checked.map(|workers| Snapshot { workers, failures }).ok_or(Reason::OtherServer))
     }
 
     /// Sets up the coordinator. It holds a lock of this name, so that others can tell whether they
