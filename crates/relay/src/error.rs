@@ -1,7 +1,7 @@
 //! A source's errors, as the server's.
 
 use dray_client::{Error, ErrorKind};
-use dray_wire::{ErrorKind as WireKind, ServerError};
+use dray_driver::{ErrorKind as WireKind, ServerError};
 
 /// The length of an SQLSTATE.
 const SQLSTATE_BYTES: usize = 5;

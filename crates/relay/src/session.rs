@@ -4,17 +4,11 @@ use dray_client::{
     Connection, Error, Limits, Partitions, PostgresOptions, QueryOptions, Transaction, Verdict,
     Watch,
 };
-use dray_server::{ResultSink, SourceSession, SourceStatement, Stopped};
-use dray_wire::{ErrorKind, ServerError};
+use dray_driver::{
+    BATCH_BYTES_MAX, Dialect, ServerError, Sink, Statement, Stopped, read_only_refusal,
+};
 
 use crate::error::of_statement;
-use crate::read_only::Dialect;
-
-/// SQLSTATE `read_only_sql_transaction`.
-const READ_ONLY: &str = "25006";
-
-/// The most bytes of a batch of several rows.
-const BATCH_BYTES_MAX: u64 = 8 << 20;
 
 /// A session of a database.
 pub(crate) struct Session {
@@ -54,7 +48,7 @@ impl Session {
 
     /// Runs a statement in a transaction of its own, which is read-only. Its settings stay, since
     /// the session is the client's alone.
-    fn read(&mut self, statement: &SourceStatement, sink: &mut ResultSink) -> Result<(), End> {
+    fn read(&mut self, statement: &Statement, sink: &mut dyn Sink) -> Result<(), End> {
         let begin = Transaction::Begin { isolation: None, read_only: true };
         self.transaction(begin, sink)?;
         let ran = self.pass_on(statement, sink);
@@ -70,13 +64,13 @@ impl Session {
         }
     }
 
-    fn transaction(&mut self, step: Transaction, sink: &ResultSink) -> Result<(), End> {
+    fn transaction(&mut self, step: Transaction, sink: &dyn Sink) -> Result<(), End> {
         let stopped = sink.watch();
         Ok(self.connection.transaction(step, &mut || verdict(stopped()))?)
     }
 
     /// Passes on the columns and the rows of a statement.
-    fn pass_on(&mut self, statement: &SourceStatement, sink: &mut ResultSink) -> Result<(), End> {
+    fn pass_on(&mut self, statement: &Statement, sink: &mut dyn Sink) -> Result<(), End> {
         let options = QueryOptions {
             parameters: statement.parameters.clone(),
             // The server holds several batches at a time.
@@ -103,20 +97,6 @@ impl Session {
         }
         Ok(())
     }
-
-    fn refusal(&self) -> ServerError {
-        ServerError {
-            statement: 0,
-            kind: ErrorKind::Query,
-            sqlstate: READ_ONLY.to_owned(),
-            message: format!(
-                "the source {} is read-only: a statement must begin with {}",
-                self.name,
-                self.dialect.reading_words().join(", "),
-            ),
-            hint: "the server's option --source-writable lets its clients write".to_owned(),
-        }
-    }
 }
 
 /// What becomes of a statement.
@@ -124,7 +104,7 @@ fn verdict(is_stopped: bool) -> Verdict {
     if is_stopped { Verdict::Cancel } else { Verdict::Continue }
 }
 
-impl SourceSession for Session {
+impl dray_driver::Session for Session {
     fn server(&self) -> &str {
         self.connection.server()
     }
@@ -133,15 +113,11 @@ impl SourceSession for Session {
         self.connection.is_usable()
     }
 
-    fn run(
-        &mut self,
-        statement: &SourceStatement,
-        sink: &mut ResultSink,
-    ) -> Result<(), ServerError> {
+    fn run(&mut self, statement: &Statement, sink: &mut dyn Sink) -> Result<(), ServerError> {
         let ended = match self.writable {
             true => self.pass_on(statement, sink),
             false if self.dialect.reads(&statement.sql) => self.read(statement, sink),
-            false => return Err(self.refusal()),
+            false => return Err(read_only_refusal(&self.name, self.dialect.reading_words())),
         };
         match ended {
             // Nobody waits for what the sink would say.

@@ -12,7 +12,8 @@
 //! that each statement has for itself, so that no statement delays another one's I/O.
 //!
 //! [`catalog`] turns files and folders into tables. The query engine is DataFusion. Statements for
-//! a named [`Source`] are passed on to a database, whose rows take the place of the engine's.
+//! a named source are passed on by a [`Driver`](dray_driver::Driver) to a database, whose rows take
+//! the place of the engine's.
 
 #![deny(unsafe_code)]
 
@@ -53,5 +54,4 @@ pub mod tpch;
 
 pub use metrics::Metrics;
 pub use options::{Grant, ServeError, ServeOptions, SourceOptions};
-pub use relay::{ResultSink, Source, SourceSession, SourceStatement, Stopped};
 pub use server::Server;

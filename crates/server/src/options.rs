@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use dray_driver::Driver;
 use dray_wire::Secret;
 
 use crate::catalog::{CatalogError, CatalogOptions};
-use crate::relay::Source;
 
 /// How many sessions of a source may be open, unless its options say otherwise.
 const SOURCE_CONNECTIONS_MAX: usize = 16;
@@ -103,15 +103,15 @@ pub struct SourceOptions {
     /// The name that clients use.
     pub name: String,
     /// The database.
-    pub source: Arc<dyn Source>,
+    pub driver: Arc<dyn Driver>,
     /// Maximum number of open sessions. Further clients wait.
     pub connections_max: usize,
 }
 
 impl SourceOptions {
     /// The defaults for a source.
-    pub fn new(name: String, source: Arc<dyn Source>) -> Self {
-        Self { name, source, connections_max: SOURCE_CONNECTIONS_MAX }
+    pub fn new(name: String, driver: Arc<dyn Driver>) -> Self {
+        Self { name, driver, connections_max: SOURCE_CONNECTIONS_MAX }
     }
 }
 

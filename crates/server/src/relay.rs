@@ -8,86 +8,33 @@
 //!
 //! A session belongs to one client's connection, from its first statement until the client leaves,
 //! so nothing that a statement leaves behind in it reaches another client. It has a thread of its
-//! own, since [`Source`] blocks.
+//! own, since a [`Driver`] blocks.
 
 mod session;
 mod sink;
 
-use std::fmt::Debug;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use arrow::array::RecordBatch;
-use dray_format::Limits;
+use dray_driver::Driver;
 use dray_wire::{ErrorKind, ServerError};
 use tokio::sync::Semaphore;
 use tracing::{debug, info, warn};
 
 pub(crate) use self::session::RelaySession;
 pub(crate) use self::sink::{Begun, Rows, channel, lost};
-pub use self::sink::{ResultSink, Stopped};
 use crate::engine;
 use crate::metrics::SourceMetrics;
 use crate::options::SourceOptions;
 use crate::slots::Waiting;
-
-/// A database that statements are passed on to. Its methods block; the server calls them on threads
-/// of their own. Errors must not show passwords: clients and the log get them.
-pub trait Source: Debug + Send + Sync {
-    /// Whose SQL it takes, such as `postgresql` (protocol.md section 14).
-    fn dialect(&self) -> &'static str;
-
-    /// Opens a session, and gives up when `keep_waiting` returns false.
-    ///
-    /// # Errors
-    /// If the database can't be reached, or refuses.
-    fn open(
-        &self,
-        keep_waiting: &mut dyn FnMut() -> bool,
-    ) -> Result<Box<dyn SourceSession>, ServerError>;
-}
-
-/// A session of a database, which runs one statement at a time.
-pub trait SourceSession {
-    /// The database's name and version.
-    fn server(&self) -> &str;
-
-    /// Whether it can run another statement.
-    fn is_usable(&self) -> bool;
-
-    /// Runs a statement: first announces the columns to `sink`, then passes on all rows, unless the
-    /// statement is only planned. Cancels it at the database as soon as the sink
-    /// [is stopped](ResultSink::is_stopped).
-    ///
-    /// # Errors
-    /// If the statement fails. What the sink got so far is then no result.
-    fn run(
-        &mut self,
-        statement: &SourceStatement,
-        sink: &mut ResultSink,
-    ) -> Result<(), ServerError>;
-}
-
-/// A statement for a source.
-#[derive(Debug)]
-pub struct SourceStatement {
-    /// Its text.
-    pub sql: String,
-    /// The values of its parameters, a batch of one row.
-    pub parameters: Option<RecordBatch>,
-    /// What the client accepts.
-    pub limits: Limits,
-    /// Whether to plan it without running it.
-    pub plan_only: bool,
-}
 
 /// A source, and what limits its use.
 #[derive(Debug)]
 pub(crate) struct Relay {
     pub(crate) name: String,
     pub(crate) metrics: Arc<SourceMetrics>,
-    source: Arc<dyn Source>,
+    driver: Arc<dyn Driver>,
     connections_max: usize,
     connections: Arc<Semaphore>,
     /// Clients that wait for a session.
@@ -100,7 +47,7 @@ impl Relay {
         Self {
             name: options.name.clone(),
             metrics: Arc::default(),
-            source: options.source.clone(),
+            driver: options.driver.clone(),
             connections_max,
             connections: Arc::new(Semaphore::new(connections_max)),
             waiting: AtomicUsize::new(0),
@@ -108,7 +55,7 @@ impl Relay {
     }
 
     pub(crate) fn dialect(&self) -> &'static str {
-        self.source.dialect()
+        self.driver.dialect()
     }
 
     pub(crate) fn has_waiting(&self) -> bool {
@@ -131,7 +78,7 @@ impl Relay {
                 }
             }
         };
-        RelaySession::start(self.name.clone(), self.source.clone(), permit).map_err(|cause| {
+        RelaySession::start(self.name.clone(), self.driver.clone(), permit).map_err(|cause| {
             let what = format!("the server can't start a thread for the source: {cause}");
             engine::error(ErrorKind::Resources, "53000", what, "try again later")
         })
@@ -151,7 +98,7 @@ impl Relay {
         // Without a free connection, clients have seen that it is there.
         let Ok(_permit) = self.connections.try_acquire() else { return };
         let source = self.name.as_str();
-        match self.source.open(&mut || true) {
+        match self.driver.open(&mut || true) {
             Ok(session) => info!(source, server = session.server(), "the source is there"),
             Err(error) => {
                 warn!(source, "{}; statements for it will fail until it is there", error.message);

@@ -5,7 +5,6 @@ use std::str::FromStr;
 
 use clap::Args;
 use dray_client::Secret;
-use dray_relay::Database;
 use dray_server::{Grant, SourceOptions};
 
 use super::read_token;
@@ -98,7 +97,8 @@ impl Arguments {
 
     fn source(&self, name: &str, uri: &str) -> Result<SourceOptions, String> {
         let writable = self.source_writable.iter().any(|writable| writable == name);
-        let mut options = SourceOptions::new(name.to_owned(), Database::new(name, uri, writable)?);
+        let mut options =
+            SourceOptions::new(name.to_owned(), dray_relay::source(name, uri, writable)?);
         for limit in self.source_connections.iter().filter(|limit| limit.name == name) {
             if limit.value == 0 {
                 return Err(format!("--source-connections {name}=0: expected 1 or more"));

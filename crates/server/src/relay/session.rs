@@ -5,12 +5,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
+use dray_driver::{Driver, Session, Sink, Statement};
 use dray_wire::ServerError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::{debug, warn};
 
-use super::sink::lost;
-use super::{ResultSink, Source, SourceSession, SourceStatement};
+use super::sink::{ResultSink, lost};
+
 use crate::statement::panic_error;
 
 /// A session of a source, for one client. Dropping it closes the session, and frees its place once
@@ -23,7 +24,7 @@ pub(crate) struct RelaySession {
 }
 
 /// A statement, and the permit to run.
-type Turn = (SourceStatement, ResultSink, OwnedSemaphorePermit);
+type Turn = (Statement, ResultSink, OwnedSemaphorePermit);
 
 impl RelaySession {
     /// Starts the session's thread, which holds `permit` until it ends.
@@ -32,12 +33,12 @@ impl RelaySession {
     /// If the system can't start more threads.
     pub(super) fn start(
         name: String,
-        source: Arc<dyn Source>,
+        driver: Arc<dyn Driver>,
         permit: OwnedSemaphorePermit,
     ) -> io::Result<Self> {
         let (sender, statements) = channel();
         let serve = move || {
-            serve(&name, &*source, &statements);
+            serve(&name, &*driver, &statements);
             drop(permit);
         };
         std::thread::Builder::new().name("source".to_owned()).spawn(serve)?;
@@ -50,7 +51,7 @@ impl RelaySession {
     /// If the thread has ended.
     pub(crate) async fn begin(
         &self,
-        statement: SourceStatement,
+        statement: Statement,
         sink: ResultSink,
     ) -> Result<(), ServerError> {
         let turn = self.turns.clone().acquire_owned().await.map_err(|_| lost())?;
@@ -58,15 +59,15 @@ impl RelaySession {
     }
 }
 
-fn serve(name: &str, source: &dyn Source, statements: &Receiver<Turn>) {
-    let mut session: Option<Box<dyn SourceSession>> = None;
+fn serve(name: &str, driver: &dyn Driver, statements: &Receiver<Turn>) {
+    let mut session: Option<Box<dyn Session>> = None;
     for (statement, mut sink, turn) in statements {
         let run = AssertUnwindSafe(|| {
             let session = match &mut session {
                 Some(session) => session,
                 none => {
                     let stopped = sink.watch();
-                    let opened = source.open(&mut || !stopped())?;
+                    let opened = driver.open(&mut || !stopped())?;
                     debug!(source = name, server = opened.server(), "connected to the source");
                     none.insert(opened)
                 }

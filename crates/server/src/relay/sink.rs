@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
+use dray_driver::{Sink, Stopped};
 use dray_wire::{ErrorKind, Estimate, ServerError};
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
@@ -14,10 +15,6 @@ use crate::engine;
 
 /// Batches that wait between database and producer.
 const BATCHES_WAITING: usize = 1;
-
-/// Nobody waits for the result any longer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stopped;
 
 /// What comes after the columns.
 #[derive(Debug)]
@@ -37,7 +34,7 @@ pub(crate) struct Begun {
 
 /// Where a session puts its result.
 #[derive(Debug)]
-pub struct ResultSink {
+pub(crate) struct ResultSink {
     /// Some until the columns are known.
     begun: Option<oneshot::Sender<Result<Begun, ServerError>>>,
     schema: Option<SchemaRef>,
@@ -61,23 +58,14 @@ pub(crate) fn channel() -> (ResultSink, oneshot::Receiver<Result<Begun, ServerEr
     (sink, begins, Rows { steps: receiver, rows })
 }
 
-impl ResultSink {
-    /// Announces the columns.
-    ///
-    /// # Errors
-    /// If nobody waits any longer.
-    pub fn begin(&mut self, schema: SchemaRef, estimate: Estimate) -> Result<(), Stopped> {
+impl Sink for ResultSink {
+    fn begin(&mut self, schema: SchemaRef, estimate: Estimate) -> Result<(), Stopped> {
         let begun = self.begun.take().ok_or(Stopped)?;
         self.schema = Some(schema.clone());
         begun.send(Ok(Begun { schema, estimate })).map_err(|_| Stopped)
     }
 
-    /// Passes rows on. Blocks while the client is slower than the database.
-    ///
-    /// # Errors
-    /// If nobody waits any longer, or the columns are not those that were announced: then the
-    /// statement has failed.
-    pub fn batch(&mut self, batch: RecordBatch) -> Result<(), Stopped> {
+    fn batch(&mut self, batch: RecordBatch) -> Result<(), Stopped> {
         if self.schema.as_ref() != Some(batch.schema_ref()) {
             let what = "the source sent rows with other columns than it had announced";
             self.fail(engine::error(
@@ -92,17 +80,17 @@ impl ResultSink {
         self.steps.blocking_send(Step::Batch(batch)).map_err(|_| Stopped)
     }
 
-    /// Whether nobody waits any longer.
-    pub fn is_stopped(&self) -> bool {
+    fn is_stopped(&self) -> bool {
         self.steps.is_closed()
     }
 
-    /// Tells in other threads and callbacks whether nobody waits any longer.
-    pub fn watch(&self) -> impl Fn() -> bool + Send + 'static {
+    fn watch(&self) -> Box<dyn Fn() -> bool + Send> {
         let steps = self.steps.clone();
-        move || steps.is_closed()
+        Box::new(move || steps.is_closed())
     }
+}
 
+impl ResultSink {
     /// Ends the result.
     pub(super) fn end(mut self, ended: Result<(), ServerError>) {
         match ended {

@@ -4,6 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 
+use dray_driver::Statement;
 use dray_format::arrow::schema_from_arrow;
 use dray_wire::{ErrorKind, Query, ServerError};
 use futures::FutureExt;
@@ -16,7 +17,7 @@ use crate::compute::Lease;
 use crate::connection::{Connection, Shared, SourceInUse, ns_since, stopped, stopping_error};
 use crate::engine::{self, Portion};
 use crate::planning::{CancelOnDrop, Planning};
-use crate::relay::{self, Begun, SourceStatement};
+use crate::relay::{self, Begun};
 use crate::slots::StatementSlot;
 use crate::tcp::TcpMonitor;
 
@@ -120,7 +121,7 @@ pub(super) async fn start_at_source(
     let Some(workers) = lease.workers() else {
         return Err(engine::error(ErrorKind::Internal, "XX000", "no threads", "").into());
     };
-    let statement = SourceStatement {
+    let statement = Statement {
         sql: query.sql.clone(),
         parameters: engine::parameter_row(query)?,
         limits: query.limits,

@@ -12,13 +12,16 @@ pub enum Dialect {
     Postgres,
     /// MySQL's and MariaDB's.
     Mysql,
+    /// That of a database whose comments and quotes are not known.
+    Other,
 }
 
 impl Dialect {
     /// The first words of statements that read.
-    pub(crate) fn reading_words(self) -> &'static [&'static str] {
+    pub fn reading_words(self) -> &'static [&'static str] {
         match self {
             Self::Postgres => &["SELECT", "WITH", "VALUES", "TABLE", "SHOW", "EXPLAIN"],
+            Self::Other => &["SELECT", "WITH", "VALUES"],
             Self::Mysql => {
                 &["SELECT", "WITH", "VALUES", "TABLE", "SHOW", "EXPLAIN", "DESCRIBE", "DESC"]
             }
@@ -26,7 +29,7 @@ impl Dialect {
     }
 
     /// Whether the first word of a statement is one of those.
-    pub(crate) fn reads(self, sql: &str) -> bool {
+    pub fn reads(self, sql: &str) -> bool {
         let Some(start) = self.start(sql) else { return false };
         let end = start.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(start.len());
         let (word, rest) = start.split_at(end);
@@ -41,6 +44,9 @@ impl Dialect {
         let mut rest = sql;
         loop {
             rest = rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '(');
+            if self == Self::Other {
+                return Some(rest);
+            }
             if let Some(comment) = rest.strip_prefix("--") {
                 // MySQL takes two dashes without a space behind them for a minus and a sign.
                 if self == Self::Mysql && !comment.starts_with(|c: char| c.is_ascii_whitespace()) {
@@ -54,7 +60,7 @@ impl Dialect {
                     Self::Mysql if comment.starts_with('!') || comment.starts_with("M!") => {
                         return None;
                     }
-                    Self::Mysql => comment.split_once("*/")?.1,
+                    Self::Mysql | Self::Other => comment.split_once("*/")?.1,
                 };
             } else if let Some(comment) = rest.strip_prefix('#')
                 && self == Self::Mysql
@@ -138,5 +144,9 @@ mod tests {
             assert!(!Dialect::Mysql.reads(sql), "{sql}");
         }
         assert!(!Dialect::Postgres.reads("# a\nSELECT 1"));
+        for sql in ["/* a */ SELECT 1", "-- a\nSELECT 1", "# a\nSELECT 1", "SHOW x"] {
+            assert!(!Dialect::Other.reads(sql), "{sql}");
+        }
+        assert!(Dialect::Other.reads(" (SELECT 1)"));
     }
 }

@@ -1,0 +1,100 @@
+//! What a database must give to be a source of a Dray server.
+//!
+//! ```text
+//!   server: a session's thread ── Statement ─▶ Session::run ─▶ the database
+//!                    Sink ◀── batches of Arrow ──┘
+//! ```
+//!
+//! A crate for a database implements [`Driver`] and [`Session`]; the server implements [`Sink`].
+//! All of it blocks: the server gives each session a thread.
+
+#![forbid(unsafe_code)]
+
+mod error;
+mod read_only;
+
+use std::fmt::Debug;
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use dray_format::Limits;
+pub use dray_wire::{ErrorKind, Estimate, Known, ServerError};
+
+pub use self::error::{cannot_connect, error, failed, lost_connection, read_only_refusal};
+pub use self::read_only::Dialect;
+
+/// The most rows that a driver puts into a batch: those of a chunk.
+pub const BATCH_ROWS_MAX: usize = 65_536;
+
+/// The most bytes of a batch of several rows, about.
+pub const BATCH_BYTES_MAX: u64 = 8 << 20;
+
+/// A database that statements are passed on to. Errors must not show passwords: clients and the log
+/// get them.
+pub trait Driver: Debug + Send + Sync {
+    /// Whose SQL it takes, such as `postgresql` (protocol.md section 14).
+    fn dialect(&self) -> &'static str;
+
+    /// Opens a session, and gives up when `keep_waiting` returns false.
+    ///
+    /// # Errors
+    /// If the database can't be reached, or refuses.
+    fn open(&self, keep_waiting: &mut dyn FnMut() -> bool)
+    -> Result<Box<dyn Session>, ServerError>;
+}
+
+/// A session of a database, which runs one statement at a time.
+pub trait Session {
+    /// The database's name and version.
+    fn server(&self) -> &str;
+
+    /// Whether it can run another statement.
+    fn is_usable(&self) -> bool;
+
+    /// Runs a statement: first announces the columns to `sink`, then passes on all rows, unless the
+    /// statement is only planned. Cancels it at the database as soon as the sink
+    /// [is stopped](Sink::is_stopped), and then returns Ok: nobody waits for an error.
+    ///
+    /// # Errors
+    /// If the statement fails. What the sink got so far is then no result.
+    fn run(&mut self, statement: &Statement, sink: &mut dyn Sink) -> Result<(), ServerError>;
+}
+
+/// A statement for a source.
+#[derive(Debug)]
+pub struct Statement {
+    /// Its text.
+    pub sql: String,
+    /// The values of its parameters, a batch of one row.
+    pub parameters: Option<RecordBatch>,
+    /// What the client accepts.
+    pub limits: Limits,
+    /// Whether to plan it without running it.
+    pub plan_only: bool,
+}
+
+/// Where a session puts a statement's result.
+pub trait Sink {
+    /// Announces the columns, once.
+    ///
+    /// # Errors
+    /// If nobody waits any longer.
+    fn begin(&mut self, schema: SchemaRef, estimate: Estimate) -> Result<(), Stopped>;
+
+    /// Passes rows on. Blocks while the client is slower than the database.
+    ///
+    /// # Errors
+    /// If nobody waits any longer, or the columns are not those that were announced: then the
+    /// statement has failed.
+    fn batch(&mut self, batch: RecordBatch) -> Result<(), Stopped>;
+
+    /// Whether nobody waits any longer.
+    fn is_stopped(&self) -> bool;
+
+    /// Tells in other threads and callbacks whether nobody waits any longer.
+    fn watch(&self) -> Box<dyn Fn() -> bool + Send>;
+}
+
+/// Nobody waits for the result any longer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stopped;
