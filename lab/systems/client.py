@@ -1,10 +1,14 @@
-"""Clients that are the same for several systems: `python -m lab.systems.client lines COMMAND…`
-counts the lines of a program, `dray URI SQL [NAME=VALUE…]` fetches by Dray into an Arrow table.
+"""Clients as processes of their own: `python -m lab.systems.client WAY ARGUMENT…`.
+
+`lines COMMAND…` counts the lines of a program, `run COMMAND…` only waits for it, and the others
+fetch the rows of a statement by a package: `dray URI SQL [NAME=VALUE…]`,
+`clickhouse HOST:PORT SQL COMPRESSION`, `flight-sql LOCATION SQL`.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import subprocess
 import sys
 
@@ -14,6 +18,8 @@ import pyarrow.compute as pc
 from lab.common.measurement import Client, Measurement, Stopwatch, with_cpu
 
 READ_BYTES = 1024 * 1024
+#: A batch of a wide table is longer than what the driver takes by itself.
+MESSAGE_BYTES_MAX = 1 << 30
 
 
 def lines(*command: str) -> Measurement:
@@ -30,6 +36,45 @@ def lines(*command: str) -> Measurement:
     if program.returncode != 0:
         raise SystemExit(f"{command[0]} ended with code {program.returncode}")
     return Measurement(None, None, transfer_s, watch.total(), rows, None)
+
+
+def run(*command: str) -> Measurement:
+    """Run a program that drops the rows itself, and does not tell how many."""
+    return dataclasses.replace(lines(*command), rows=None)
+
+
+def clickhouse(address: str, sql: str, compression: str) -> Measurement:
+    from clickhouse_driver import Client as ClickHouse
+
+    watch = Stopwatch()
+    host, _, port = address.partition(":")
+    with ClickHouse(host, port=int(port), compression=compression or False) as client:
+        columns = client.execute(sql, columnar=True)
+        transfer_s = watch.lap()
+        return Measurement(None, None, transfer_s, watch.total(), len(columns[0]), None)
+
+
+def flight_sql(location: str, sql: str) -> Measurement:
+    from adbc_driver_flightsql import DatabaseOptions, dbapi
+
+    watch = Stopwatch()
+    options = {DatabaseOptions.WITH_MAX_MSG_SIZE.value: str(MESSAGE_BYTES_MAX)}
+    with dbapi.connect(location, db_kwargs=options) as connection, connection.cursor() as cursor:
+        connect_s = watch.lap()
+        cursor.execute(sql)
+        execute_s = watch.lap()
+        table = cursor.fetch_arrow_table()
+        transfer_s = watch.lap()
+        total_s = watch.total()
+    return Measurement(
+        connect_s,
+        execute_s,
+        transfer_s,
+        total_s,
+        table.num_rows,
+        table.nbytes,
+        details=first_column_sum(table),
+    )
 
 
 def dray(uri: str, sql: str, *options: str) -> Measurement:
@@ -65,12 +110,24 @@ def first_column_sum(table: pa.Table) -> dict[str, int]:
 
 #: Values of options that are no text.
 VALUES = {"true": True, "false": False}
-WAYS = {"lines": lines, "dray": dray}
+WAYS = {
+    "lines": lines,
+    "run": run,
+    "dray": dray,
+    "clickhouse": clickhouse,
+    "flight-sql": flight_sql,
+}
+#: The packages that ways import. They are imported before the clock starts, and before the client's
+#: first memory is measured.
+PACKAGES = {
+    "dray": "dray",
+    "clickhouse": "clickhouse_driver",
+    "flight-sql": "adbc_driver_flightsql.dbapi",
+}
 
 if __name__ == "__main__":
     way, *words = sys.argv[1:]
-    if way == "dray":
-        # Imported before the clock starts, and before the client's first memory is measured.
-        import dray as _dray  # noqa: F401
+    if way in PACKAGES:
+        importlib.import_module(PACKAGES[way])
     client = Client()
     client.report(with_cpu(lambda: WAYS[way](*words)))

@@ -10,6 +10,8 @@ from lab.common.program import python
 from lab.data.table import cache_folder
 from lab.mysql.client import DATABASE, PASSWORD, USER
 from lab.mysql.server import DISTRIBUTED, MariaServer, drain_program
+from lab.systems.frames import frame
+from lab.systems.relay import RelayServer
 from lab.systems.system import Entry, Program, System, jdbc, odbc
 
 #: The option of MariaDB's ODBC driver that compresses the protocol.
@@ -52,8 +54,14 @@ def entries(setting: Setting, version: str) -> list[Entry]:
             Entry(client("program", "mariadb --quick", clients.program)),
             Entry(client("jdbc", "JDBC", clients.jdbc)),
         ]
-    dray = Program(f"{version}-dray", "Dray, into an Arrow table", server, clients.dray)
-    return [*found, Entry(dray, in_figures=version == DISTRIBUTED)]
+    if version == DISTRIBUTED:
+        found += clients.frames()
+    dray = Program(
+        f"{version}-dray", "Dray, into an Arrow table", server, clients.dray, into_table=True
+    )
+    found.append(Entry(dray, in_figures=version == DISTRIBUTED))
+    relay = RelayServer(server, f"{server.uri()}?ssl-mode=DISABLED")
+    return [*found, Entry(relay.client(setting.table.query), in_figures=version == DISTRIBUTED)]
 
 
 class Clients:
@@ -66,11 +74,22 @@ class Clients:
 
     def odbc(self, is_compressed: bool) -> list[object]:
         option = f";OPTION={ODBC_COMPRESSED}" if is_compressed else ""
-        return odbc(
+        return odbc(self.connection_string() + option, self.sql)
+
+    def connection_string(self) -> str:
+        return (
             f"Driver={{MariaDB Unicode}};{ODBC_STREAMED};Server={self.address};"
-            f"Port={self.server.port};Uid={USER};Pwd={PASSWORD};Database={DATABASE}{option}",
-            self.sql,
+            f"Port={self.server.port};Uid={USER};Pwd={PASSWORD};Database={DATABASE}"
         )
+
+    def frames(self) -> list[Entry]:
+        uri = self.server.uri()
+        ways = {
+            "connectorx": uri,
+            "arrow-odbc": self.connection_string(),
+            "pandas": uri.replace("mysql://", "mysql+pymysql://"),
+        }
+        return [frame("mariadb", self.server, way, at, self.sql) for way, at in ways.items()]
 
     def drained(self, form: str, is_compressed: bool) -> list[object]:
         login = [self.address, self.server.port, USER, PASSWORD, DATABASE]

@@ -14,6 +14,8 @@ from lab.data.sample import FILES
 from lab.data.table import Table, cache_folder
 from lab.postgres.data import DataSet, LineitemSet, SampleSet
 from lab.postgres.server import USER, PostgresServer, drain_program
+from lab.systems.frames import frame
+from lab.systems.relay import RelayServer
 from lab.systems.system import ROWS_PER_FETCH, Entry, Program, System, jdbc, odbc
 
 DISTRIBUTED = Path("/usr/lib/postgresql/15/bin")
@@ -63,14 +65,12 @@ def entries(setting: Setting, name: str) -> list[Entry]:
     def drained(form: str) -> list[object]:
         return [drain_program(), login, form, sql]
 
-    def by_odbc() -> list[object]:
-        # Without a declared cursor, the driver would buffer the whole result as text.
-        options = f"UseDeclareFetch=1;Fetch={ROWS_PER_FETCH};SSLmode=disable;BoolsAsChar=0"
-        driver = "Driver={PostgreSQL Unicode}"
-        return odbc(
-            f"{driver};Server={address};Port={server.port};Uid={USER};Database=postgres;{options}",
-            sql,
-        )
+    # Without a declared cursor, the driver would buffer the whole result as text.
+    options = f"UseDeclareFetch=1;Fetch={ROWS_PER_FETCH};SSLmode=disable;BoolsAsChar=0"
+    connection_string = (
+        f"Driver={{PostgreSQL Unicode}};Server={address};Port={server.port};Uid={USER};"
+        f"Database=postgres;{options}"
+    )
 
     def by_psql() -> list[object]:
         words = ["psql", login, "-XAtq", f"--set=FETCH_COUNT={ROWS_PER_FETCH}", "-c", sql]
@@ -80,15 +80,16 @@ def entries(setting: Setting, name: str) -> list[Entry]:
         url = f"jdbc:postgresql://{address}:{server.port}/postgres"
         return list(jdbc(url, sql, f"user={USER}", "sslmode=disable"))
 
+    uri = f"postgresql://{USER}@{address}:{server.port}/postgres?sslmode=disable"
+
     def by_dray(*options: str) -> list[object]:
-        uri = f"postgresql://{USER}@{address}:{server.port}/postgres?sslmode=disable"
         return list(python("lab.systems.client", "dray", uri, sql, *options))
 
-    def client(what: str, label: str, command: object) -> Program:
-        return Program(f"{name}-{what}", label, server, command)
+    def client(what: str, label: str, command: object, into_table: bool = False) -> Program:
+        return Program(f"{name}-{what}", label, server, command, into_table)
 
     found = [
-        Entry(client("odbc", "ODBC", by_odbc), "PostgreSQL", in_figures=True),
+        Entry(client("odbc", "ODBC", lambda: odbc(connection_string, sql)), "PostgreSQL", True),
         Entry(client("text", "libpq, rows as text", lambda: drained("text"))),
         Entry(client("binary", "libpq, binary rows", lambda: drained("binary"))),
         Entry(client("copy", "libpq, COPY binary", lambda: drained("copy"))),
@@ -99,16 +100,28 @@ def entries(setting: Setting, name: str) -> list[Entry]:
                 "dray",
                 "Dray, stock server, into an Arrow table",
                 lambda: by_dray("extension=false"),
+                into_table=True,
             ),
             in_figures=name == "postgres",
         ),
     ]
+    if name == "postgres":
+        ways = {
+            "connectorx": uri,
+            "arrow-odbc": connection_string,
+            "adbc-postgres": uri,
+            "pandas": uri.replace("postgresql://", "postgresql+psycopg://"),
+        }
+        found += [frame(name, server, way, where, sql) for way, where in ways.items()]
+    relay = RelayServer(server, uri)
+    found.append(Entry(relay.client(sql), in_figures=name == "postgres"))
     for compression, paper in EXTENSION.items() if name == "postgres" else ():
         chosen = ("extension=true", f"compression={compression}")
         dray = client(
             f"dray-extension-{compression}",
             f"Dray, extension, {compression}, into an Arrow table",
             lambda chosen=chosen: by_dray(*chosen),
+            into_table=True,
         )
         found.append(Entry(dray, paper, in_figures=compression == "auto"))
     return found

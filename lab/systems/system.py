@@ -34,13 +34,17 @@ class Program(Contender):
     then, and nothing else fails.
     """
 
-    into_table = False
-
     def __init__(
-        self, name: str, label: str, server: Server, command: Callable[[], list[object]]
+        self,
+        name: str,
+        label: str,
+        server: Server,
+        command: Callable[[], list[object]],
+        into_table: bool = False,
     ) -> None:
         super().__init__(name, label, server)
         self.command = command
+        self.into_table = into_table
 
     def client_command(self) -> list[str]:
         return [str(word) for word in self.command()]

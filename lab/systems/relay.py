@@ -1,0 +1,50 @@
+"""Dray by the relay: `dray serve --source` beside a database."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+from lab.common.contender import Server
+from lab.common.loaded_server import LoadedServer
+from lab.common.program import python
+from lab.systems.system import Program
+
+SOURCE = "lab"
+
+
+class RelayServer(Server):
+    """A Dray server that passes statements on to a database, which it starts too."""
+
+    announcement = "listening on"
+
+    def __init__(self, database: LoadedServer, uri: str) -> None:
+        super().__init__(database.setting, f"{database.name}-relay")
+        self.database = database
+        self.uri_file = self.private("uri", uri)
+        self.token = secrets.token_hex(16)
+        self.token_file = self.private("token", self.token)
+
+    def private(self, what: str, text: str) -> Path:
+        file = self.setting.folder / f"{self.name}.{what}"
+        file.touch(mode=0o600)
+        file.write_text(text)
+        return file
+
+    def command(self) -> list[str]:
+        address = f"tcp://{self.setting.testbed.address}:{self.port}"
+        source = ["--source-file", f"{SOURCE}={self.uri_file}", "--token-file", self.token_file]
+        words = [self.setting.dray, "serve", *source, "--listen", address]
+        return [str(word) for word in words]
+
+    def start(self) -> None:
+        self.database.start()
+        super().start()
+
+    def client(self, sql: str) -> Program:
+        # A client of the same host and user would leave TCP for a Unix socket.
+        address = f"{self.setting.testbed.address}:{self.port}/{SOURCE}?local_socket=false"
+        uri = f"dray://{self.token}@{address}&plain_token=true"
+        label = "Dray, by the relay, into an Arrow table"
+        command = python("lab.systems.client", "dray", uri, sql)
+        return Program(self.name, label, self, lambda: list(command), into_table=True)
