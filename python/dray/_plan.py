@@ -164,6 +164,10 @@ class Planning:
         in memory, and queries may filter, project and unite them. Readers need no token. TLS works
         with the authorities of the reader's system (``SSL_CERT_FILE`` names others).
 
+        A database behind a Dray server (``dray://host/NAME``): the parts are those of the database,
+        and the server holds their snapshot until the plan is released. So plans of MySQL and
+        MariaDB, which can't share a snapshot with another process, go through a Dray server.
+
         Parameters
         ----------
         sql : str

@@ -19,7 +19,7 @@ from header import Limits
 VERSION_MIN, VERSION, PLANS_SINCE, PAGES_SINCE, SOURCES_SINCE = 2, 6, 4, 5, 6
 CHUNKS_ONLY, PAGES_ONLY = 0, 1  # layouts
 U32_MAX = (1 << 32) - 1
-HELLO, QUERY, CANCEL, GOODBYE, PLAN, PART = 0x01, 0x02, 0x03, 0x05, 0x06, 0x07
+HELLO, QUERY, CANCEL, GOODBYE, PLAN, PART, RELEASE = 0x01, 0x02, 0x03, 0x05, 0x06, 0x07, 0x08
 
 
 @dataclass
@@ -57,6 +57,8 @@ class ClientSession:
         cursor = Cursor(payload, short="payload")
         if kind in (PLAN, PART) and self.version_max < PLANS_SINCE:
             raise Refused("order", "plans begin with version 4")
+        if kind == RELEASE and self.version_max < SOURCES_SINCE:
+            raise Refused("order", "releases begin with version 6")
         read = {
             HELLO: self.hello,
             QUERY: self.query,
@@ -64,6 +66,7 @@ class ClientSession:
             GOODBYE: self.goodbye,
             PLAN: self.plan,
             PART: self.part,
+            RELEASE: self.release,
         }
         message = read[kind](cursor)
         check_used_up(cursor, message.name)
@@ -140,6 +143,9 @@ class ClientSession:
 
     def cancel(self, cursor: Cursor) -> Message:
         return Message("cancel", {"statement": cursor.u32("statement")})
+
+    def release(self, cursor: Cursor) -> Message:
+        return Message("release", {})
 
     def goodbye(self, cursor: Cursor) -> Message:
         self.ended = True

@@ -8,6 +8,7 @@ X = [field("x", "int32")]
 
 
 GOODBYE = message(0x05)
+RELEASE = message(0x08)
 
 
 def x_chunk(*values: int, **header) -> bytes:

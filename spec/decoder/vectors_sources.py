@@ -20,6 +20,10 @@ def accepted_sources() -> dict[str, tuple[bytes, list[str]]]:
             hello(versions=(6, 9), source="Shop_1-a") + query() + GOODBYE,
             ["hello", "query", "goodbye"],
         ),
+        "release.requests": (
+            hello(versions=VERSIONS) + RELEASE + RELEASE + query() + GOODBYE,
+            "hello release release query goodbye".split(),
+        ),
         "source-longest.requests": (hello(versions=VERSIONS, source="x" * 64), ["hello"]),
         "source-none.requests": (hello(versions=VERSIONS), ["hello"]),
         "source.exchange": (
@@ -50,6 +54,9 @@ def rejected_sources() -> dict[str, bytes]:
         "payload-source-utf8": hello(versions=VERSIONS, source=b"\xff"),
         "payload-source-more": hello(versions=VERSIONS, source="shop", after=b"\0"),
         "payload-source-missing": message(0x01, b"DRAY", u16(6), u16(6), string(""), string("")),
+        "payload-release-more": hello(versions=VERSIONS) + message(0x08, b"\0"),
+        "order-release-before-hello": RELEASE,
+        "order-release-in-version-5": hello(versions=(2, 5)) + RELEASE,
         "payload-source-in-version-5": hello(versions=(5, 6), after=string("shop")),
     }
     sessions = {

@@ -55,7 +55,6 @@ impl Connection {
     }
 
     /// A connection to this source.
-    #[cfg(test)]
     pub(crate) fn over(source: Box<dyn Source>) -> Self {
         Self { source, process: std::process::id(), connect_time: Duration::ZERO }
     }

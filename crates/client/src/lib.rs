@@ -24,6 +24,7 @@ mod connection;
 mod copy_decoder;
 mod error;
 pub mod export;
+mod held_plan;
 mod lease;
 mod memory;
 mod objects;
@@ -48,6 +49,7 @@ pub use dray_wire::{
     Checksums, CompressionChoice, Estimate, Finished, Known, PriceSet, Report, RowLayout, Secret,
 };
 pub use error::{Error, ErrorKind, Result, panic_text};
+pub use held_plan::{HeldPlan, HoldOptions, Lent};
 pub use lease::{ConnectionSlot, Lease, LeaseError};
 pub use objects::Objects;
 pub use options::{

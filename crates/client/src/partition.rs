@@ -43,7 +43,7 @@ use self::verify::verify;
 use crate::connection::Connection;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::QueryOptions;
-use crate::source::{PlannedParts, SnapshotHolder, Uri};
+use crate::source::{Holder, PlannedParts, Uri};
 use crate::watch::Verdict;
 
 /// The longest lease. A snapshot keeps the server from removing dead rows.
@@ -82,9 +82,9 @@ impl PlanOptions {
     }
 }
 
-/// A statement as parts that other processes read. PostgreSQL's snapshot is held until all parts
-/// are verified, the plan is released or dropped, or its lease has ended. A Dray server keeps
-/// nothing of a plan: its parts can be read until the lease has ended.
+/// A statement as parts that other processes read. A database's snapshot is held until all parts
+/// are verified, the plan is released or dropped, or its lease has ended. Of its own tables a Dray
+/// server keeps nothing for a plan: its parts can be read until the lease has ended.
 #[derive(Debug)]
 pub struct Plan {
     id: RandomId,
@@ -101,7 +101,7 @@ pub struct Plan {
 /// What a plan holds: at a Dray server, nothing.
 #[derive(Debug)]
 struct Held {
-    _snapshot: Option<SnapshotHolder>,
+    _snapshot: Option<Box<dyn Holder>>,
 }
 
 impl Plan {
@@ -138,8 +138,8 @@ impl Plan {
         self.reason.as_deref()
     }
 
-    /// Gives a snapshot of PostgreSQL up. Parts that nobody has begun to read are then errors.
-    /// Those of a Dray server can be read on until the lease ends.
+    /// Gives a database's snapshot up. Parts that nobody has begun to read are then errors. Those of
+    /// a Dray server's own tables can be read on until the lease ends.
     pub fn release(&self) {
         let holder = self.holder.lock().unwrap_or_else(PoisonError::into_inner).take();
         // Outside of the lock: it waits for the server.

@@ -37,8 +37,8 @@ pub use self::dray::Uri;
 use self::dray::{DraySource, encode_parameters};
 use self::mysql::MysqlSource;
 use self::postgres::PostgresSource;
-pub(crate) use self::postgres::SnapshotHolder;
 use crate::error::{Error, ErrorKind, Result};
+use crate::held_plan::HoldOptions;
 use crate::memory::Arena;
 use crate::options::{ConnectOptions, QueryOptions};
 use crate::partition::PlanOptions;
@@ -157,6 +157,21 @@ pub(crate) trait Source: Debug + Send {
         cancel: CancelCheck<'_>,
     ) -> Result<PlannedParts>;
 
+    /// Divides a statement into parts that this process reads, over connections that it holds.
+    ///
+    /// # Errors
+    /// When the statement does not plan, or other connections can't be made.
+    fn hold_parts(
+        &mut self,
+        sql: &str,
+        query: &QueryOptions,
+        hold: &HoldOptions,
+        cancel: CancelCheck<'_>,
+    ) -> Result<HeldParts> {
+        let _ = (sql, query, hold, cancel);
+        Err(Error::usage("the parts of this source are read by their descriptors"))
+    }
+
     /// Begins to read a part: returns the statement to start next, which ends what was begun.
     ///
     /// # Errors
@@ -192,7 +207,10 @@ pub(crate) trait Source: Debug + Send {
     }
 }
 
-/// A statement as parts, and the connection that holds their snapshot, if they need one.
+/// Holds the snapshot of a plan until it is dropped, which waits for the server.
+pub(crate) trait Holder: Debug + Send {}
+
+/// A statement as parts, and what holds their snapshot, if they need one.
 #[derive(Debug)]
 pub(crate) struct PlannedParts {
     pub(crate) parts: Vec<PartDescriptor>,
@@ -200,7 +218,22 @@ pub(crate) struct PlannedParts {
     pub(crate) schema: SchemaRef,
     /// Why there is only one part.
     pub(crate) reason: Option<String>,
-    pub(crate) holder: Option<SnapshotHolder>,
+    pub(crate) holder: Option<Box<dyn Holder>>,
+}
+
+/// A statement as parts, and connections that see one snapshot, over any of which each part is
+/// read.
+#[derive(Debug)]
+pub(crate) struct HeldParts {
+    pub(crate) connections: Vec<Box<dyn Source>>,
+    /// A statement for each part.
+    pub(crate) statements: Vec<String>,
+    /// The columns, with strings of the query's layout.
+    pub(crate) schema: SchemaRef,
+    /// What is expected of all parts together.
+    pub(crate) estimate: Estimate,
+    /// Why there is only one part.
+    pub(crate) reason: Option<String>,
 }
 
 /// The row of parameters in a descriptor or a query; None without any.

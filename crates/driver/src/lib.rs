@@ -14,6 +14,8 @@ mod error;
 mod read_only;
 
 use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -51,6 +53,21 @@ pub trait Session {
     /// Whether it can run another statement.
     fn is_usable(&self) -> bool;
 
+    /// Divides a statement into parts, which are then read while this session does something else.
+    /// None if the database has no snapshot for several connections.
+    ///
+    /// # Errors
+    /// If the statement is not a query, does not plan, or `keep_waiting` returns false.
+    fn plan(
+        &mut self,
+        statement: &Statement,
+        division: &Division,
+        keep_waiting: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<Arc<dyn Parts>>, ServerError> {
+        let _ = (statement, division, keep_waiting);
+        Ok(None)
+    }
+
     /// Runs a statement: first announces the columns to `sink`, then passes on all rows, unless the
     /// statement is only planned. Cancels it at the database as soon as the sink
     /// [is stopped](Sink::is_stopped), and then returns Ok: nobody waits for an error.
@@ -71,6 +88,44 @@ pub struct Statement {
     pub limits: Limits,
     /// Whether to plan it without running it.
     pub plan_only: bool,
+}
+
+/// How to divide a statement into parts.
+#[derive(Debug, Clone, Copy)]
+pub struct Division {
+    /// The most parts; None leaves the number to the size of the table.
+    pub parts_max: Option<u32>,
+    /// How long the snapshot is to be held.
+    pub lease: Duration,
+    /// The most connections that may be held with it: at least one.
+    pub connections_max: usize,
+}
+
+/// A statement as parts under one snapshot, which is held until this is dropped.
+pub trait Parts: Debug + Send + Sync {
+    /// The columns of each part.
+    fn schema(&self) -> SchemaRef;
+
+    /// What is expected of each part, of which there is at least one.
+    fn estimates(&self) -> &[Estimate];
+
+    /// Why there is only one part.
+    fn reason(&self) -> Option<&str>;
+
+    /// How many connections to the database are held.
+    fn connections(&self) -> usize;
+
+    /// Passes the rows of a part on to `sink`, as [`Session::run`] does. `statement` is the one that
+    /// was divided, with the limits of whoever reads.
+    ///
+    /// # Errors
+    /// If the snapshot or a connection is lost.
+    fn run(
+        &self,
+        index: usize,
+        statement: &Statement,
+        sink: &mut dyn Sink,
+    ) -> Result<(), ServerError>;
 }
 
 /// Where a session puts a statement's result.

@@ -1,6 +1,7 @@
 //! Databases that the client reads.
 
 use std::fmt;
+use std::sync::Arc;
 
 use dray_client::{ConnectOptions, Connection, ErrorKind, Secret};
 use dray_driver::{Dialect, Driver, ServerError};
@@ -9,12 +10,16 @@ use crate::error;
 use crate::session::Session;
 
 /// A database that a server passes statements on to.
-pub(crate) struct Database {
-    name: String,
+#[derive(Debug)]
+pub(crate) struct Database(Arc<Settings>);
+
+/// How a database is reached and used.
+pub(crate) struct Settings {
+    pub(crate) name: String,
     uri: Secret,
     options: ConnectOptions,
-    dialect: Dialect,
-    writable: bool,
+    pub(crate) dialect: Dialect,
+    pub(crate) writable: bool,
 }
 
 impl Database {
@@ -25,15 +30,32 @@ impl Database {
             client: concat!("dray-relay ", env!("CARGO_PKG_VERSION")).to_owned(),
             ..ConnectOptions::default()
         };
-        Self { name: name.to_owned(), uri: uri.into(), options, dialect, writable }
+        let name = name.to_owned();
+        Self(Arc::new(Settings { name, uri: uri.into(), options, dialect, writable }))
+    }
+}
+
+impl Settings {
+    /// Connects to where `place` says, by the uri.
+    pub(crate) fn connect(
+        &self,
+        place: impl FnOnce(&str) -> String,
+        keep_waiting: &mut dyn FnMut() -> bool,
+    ) -> Result<Connection, ServerError> {
+        let uri = place(self.uri.reveal());
+        let connected = Connection::connect_while(&uri, &self.options, keep_waiting);
+        connected.map_err(|error| match error.kind() {
+            ErrorKind::Cancelled => error::of_statement(&self.name, &error),
+            _ => error::of_connecting(&self.name, &error),
+        })
     }
 }
 
 /// Without the uri, which may have a password.
-impl fmt::Debug for Database {
+impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, dialect, writable, .. } = self;
-        f.debug_struct("Database")
+        f.debug_struct("Settings")
             .field("name", name)
             .field("dialect", dialect)
             .field("writable", writable)
@@ -43,7 +65,7 @@ impl fmt::Debug for Database {
 
 impl Driver for Database {
     fn dialect(&self) -> &'static str {
-        match self.dialect {
+        match self.0.dialect {
             Dialect::Postgres => "postgresql",
             Dialect::Mysql => "mysql",
             Dialect::Other => "sql",
@@ -54,11 +76,7 @@ impl Driver for Database {
         &self,
         keep_waiting: &mut dyn FnMut() -> bool,
     ) -> Result<Box<dyn dray_driver::Session>, ServerError> {
-        let connected = Connection::connect_while(self.uri.reveal(), &self.options, keep_waiting);
-        let connection = connected.map_err(|error| match error.kind() {
-            ErrorKind::Cancelled => error::of_statement(&self.name, &error),
-            _ => error::of_connecting(&self.name, &error),
-        })?;
-        Ok(Box::new(Session::new(&self.name, connection, self.dialect, self.writable)))
+        let connection = self.0.connect(str::to_owned, keep_waiting)?;
+        Ok(Box::new(Session::new(self.0.clone(), connection)))
     }
 }

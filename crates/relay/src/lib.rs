@@ -7,6 +7,7 @@
 
 mod database;
 mod error;
+mod parts;
 mod session;
 
 use std::sync::Arc;

@@ -1,27 +1,41 @@
 //! A session of a database, in which one client's statements run.
 
+use std::borrow::BorrowMut;
+use std::sync::Arc;
+
 use dray_client::{
-    Connection, Error, Limits, Partitions, PostgresOptions, QueryOptions, Transaction, Verdict,
-    Watch,
+    Connection, Error, HoldOptions, Limits, Partitions, PlanOptions, PostgresOptions, QueryOptions,
+    Results, Transaction, Verdict, Watch,
 };
 use dray_driver::{
-    BATCH_BYTES_MAX, Dialect, ServerError, Sink, Statement, Stopped, read_only_refusal,
+    BATCH_BYTES_MAX, Dialect, Division, Parts, ServerError, Sink, Statement, Stopped,
+    read_only_refusal,
 };
 
+use crate::database::Settings;
 use crate::error::of_statement;
+use crate::parts::{MysqlParts, PostgresParts};
 
 /// A session of a database.
 pub(crate) struct Session {
-    name: String,
+    database: Arc<Settings>,
     connection: Connection,
-    dialect: Dialect,
-    writable: bool,
 }
 
 /// Why a statement ended early.
-enum End {
+pub(crate) enum End {
     Failed(Error),
     Stopped,
+}
+
+impl End {
+    /// Nobody waits for what is said about a statement that was stopped.
+    pub(crate) fn into_answer(self, source: &str) -> Result<(), ServerError> {
+        match self {
+            Self::Stopped => Ok(()),
+            Self::Failed(error) => Err(of_statement(source, &error)),
+        }
+    }
 }
 
 impl From<Error> for End {
@@ -37,13 +51,17 @@ impl From<Stopped> for End {
 }
 
 impl Session {
-    pub(crate) fn new(
-        name: &str,
-        connection: Connection,
-        dialect: Dialect,
-        writable: bool,
-    ) -> Self {
-        Self { name: name.to_owned(), connection, dialect, writable }
+    pub(crate) fn new(database: Arc<Settings>, connection: Connection) -> Self {
+        Self { database, connection }
+    }
+
+    /// Whether a statement may run.
+    fn check(&self, statement: &Statement) -> Result<(), ServerError> {
+        let Settings { name, dialect, writable, .. } = &*self.database;
+        match *writable || dialect.reads(&statement.sql) {
+            true => Ok(()),
+            false => Err(read_only_refusal(name, dialect.reading_words())),
+        }
     }
 
     /// Runs a statement in a transaction of its own, which is read-only. Its settings stay, since
@@ -71,32 +89,48 @@ impl Session {
 
     /// Passes on the columns and the rows of a statement.
     fn pass_on(&mut self, statement: &Statement, sink: &mut dyn Sink) -> Result<(), End> {
-        let options = QueryOptions {
-            parameters: statement.parameters.clone(),
-            // The server holds several batches at a time.
-            limits: Limits {
-                decoded_bytes_max: statement.limits.decoded_bytes_max.min(BATCH_BYTES_MAX),
-                ..statement.limits
-            },
-            plan_only: statement.plan_only,
-            postgres: PostgresOptions {
-                // Others would not count as connections of the source.
-                partitions: Partitions::Exactly(1),
-                ..PostgresOptions::default()
-            },
-            ..QueryOptions::default()
-        };
-        let stopped = sink.watch();
-        let watch: Watch = Box::new(move |_| verdict(stopped()));
-        let sql = &statement.sql;
-        let mut results = Connection::query_with(&mut self.connection, sql, &options, Some(watch))?;
-        sink.begin(results.schema(), results.progress().estimate)?;
-        // Leaving early drops the results, which cancels the statement at the database.
-        while let Some(batch) = results.next_batch()? {
-            sink.batch(batch)?;
-        }
-        Ok(())
+        let options = query_options(statement);
+        let (sql, watch) = (&statement.sql, Some(watch(sink)));
+        send(Connection::query_with(&mut self.connection, sql, &options, watch)?, sink)
     }
+}
+
+/// How the client runs a statement.
+pub(crate) fn query_options(statement: &Statement) -> QueryOptions {
+    QueryOptions {
+        parameters: statement.parameters.clone(),
+        // The server holds several batches at a time.
+        limits: Limits {
+            decoded_bytes_max: statement.limits.decoded_bytes_max.min(BATCH_BYTES_MAX),
+            ..statement.limits
+        },
+        plan_only: statement.plan_only,
+        postgres: PostgresOptions {
+            // Others would not count as connections of the source.
+            partitions: Partitions::Exactly(1),
+            ..PostgresOptions::default()
+        },
+        ..QueryOptions::default()
+    }
+}
+
+/// Passes on the columns and the rows of a result. Leaving early drops the results, which cancels
+/// the statement at the database.
+pub(crate) fn send<C: BorrowMut<Connection>>(
+    mut results: Results<C>,
+    sink: &mut dyn Sink,
+) -> Result<(), End> {
+    sink.begin(results.schema(), results.progress().estimate)?;
+    while let Some(batch) = results.next_batch()? {
+        sink.batch(batch)?;
+    }
+    Ok(())
+}
+
+/// Looks whether anybody still waits for the rows.
+pub(crate) fn watch(sink: &dyn Sink) -> Watch {
+    let stopped = sink.watch();
+    Box::new(move |_| verdict(stopped()))
 }
 
 /// What becomes of a statement.
@@ -113,16 +147,47 @@ impl dray_driver::Session for Session {
         self.connection.is_usable()
     }
 
-    fn run(&mut self, statement: &Statement, sink: &mut dyn Sink) -> Result<(), ServerError> {
-        let ended = match self.writable {
-            true => self.pass_on(statement, sink),
-            false if self.dialect.reads(&statement.sql) => self.read(statement, sink),
-            false => return Err(read_only_refusal(&self.name, self.dialect.reading_words())),
+    fn plan(
+        &mut self,
+        statement: &Statement,
+        division: &Division,
+        keep_waiting: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<Arc<dyn Parts>>, ServerError> {
+        self.check(statement)?;
+        let (database, options) = (self.database.clone(), query_options(statement));
+        let mut cancel = || verdict(!keep_waiting());
+        let parts: Result<Arc<dyn Parts>, Error> = match database.dialect {
+            Dialect::Postgres => {
+                let plan = plan_options(division);
+                let planned =
+                    self.connection.partitions(&statement.sql, &options, &plan, &mut cancel);
+                planned.and_then(|plan| Ok(Arc::new(PostgresParts::new(database, plan)?) as _))
+            }
+            Dialect::Mysql => {
+                let hold = hold_options(division);
+                let held = self.connection.hold_parts(&statement.sql, &options, &hold, &mut cancel);
+                held.map(|plan| Arc::new(MysqlParts::new(database, plan)) as _)
+            }
+            Dialect::Other => return Ok(None),
         };
-        match ended {
-            // Nobody waits for what the sink would say.
-            Ok(()) | Err(End::Stopped) => Ok(()),
-            Err(End::Failed(error)) => Err(of_statement(&self.name, &error)),
-        }
+        parts.map(Some).map_err(|error| of_statement(&self.database.name, &error))
     }
+
+    fn run(&mut self, statement: &Statement, sink: &mut dyn Sink) -> Result<(), ServerError> {
+        self.check(statement)?;
+        let ended = match self.database.writable {
+            true => self.pass_on(statement, sink),
+            false => self.read(statement, sink),
+        };
+        ended.or_else(|end| end.into_answer(&self.database.name))
+    }
+}
+
+fn plan_options(division: &Division) -> PlanOptions {
+    PlanOptions { at_most: division.parts_max, lease: division.lease, include_password: false }
+}
+
+fn hold_options(division: &Division) -> HoldOptions {
+    let Division { parts_max: at_most, lease, connections_max } = *division;
+    HoldOptions { at_most, connections_max, lease }
 }

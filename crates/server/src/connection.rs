@@ -17,14 +17,14 @@ pub(crate) use self::stall::StallDetector;
 use crate::admission::Admission;
 use crate::compute::Compute;
 use crate::engine::{self, Engine};
-use crate::grants::{FILES, Grants, Opens};
+use crate::grants::Grants;
 use crate::known_costs::KnownCosts;
 use crate::known_lines::KnownLines;
 use crate::metrics::Metrics;
 use crate::relay::{Relay, RelaySession};
 use crate::slots::{ConnectionSlot, Slots};
 use crate::socket::{FrameReader, OpenSocket, Outgoing, PeerLocality, ReadError, WriteHalf};
-use crate::statement;
+use crate::statement::{self, Extent};
 use crate::tcp::TcpMonitor;
 use crate::tickets::{PlanId, Tickets};
 
@@ -170,7 +170,7 @@ impl Connection {
                     return self.refuse_beyond_pass().await;
                 }
                 ClientEvent::Query(query) => {
-                    statement::run(self, query, None).await?;
+                    statement::run(self, query, Extent::Whole).await?;
                     self.reader.release();
                 }
                 ClientEvent::Plan(request) => statement::plan(self, request).await?,
@@ -178,9 +178,17 @@ impl Connection {
                     statement::run_part(self, part).await?;
                     self.reader.release();
                 }
+                ClientEvent::Release => self.release().await,
                 ClientEvent::Goodbye => return Ok(()),
                 _ => {}
             }
+        }
+    }
+
+    /// Gives up what is held for the plan of the client's pass.
+    async fn release(&mut self) {
+        if let (Some(relay), Some(plan)) = (&self.relay, self.plan) {
+            relay.release(plan).await;
         }
     }
 
@@ -216,9 +224,9 @@ impl Connection {
         }
         let found = token.reveal();
         if found.starts_with(PASS_PREFIX) {
-            self.plan = Some(shared.tickets.admit(found)?);
-            // Plans are of the server's own tables.
-            shared.grants.source(source, Opens::These(&[FILES.to_owned()]))?;
+            let plan = shared.tickets.admit(found)?;
+            self.plan = Some(plan);
+            self.relay = shared.grants.source_of_plan(source, plan)?;
             return Ok(());
         }
         let message = match found.is_empty() {

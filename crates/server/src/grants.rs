@@ -8,6 +8,7 @@ use dray_wire::{ErrorKind, Secret, ServerError, is_source_name};
 use crate::engine;
 use crate::options::{ServeError, ServeOptions};
 use crate::relay::Relay;
+use crate::tickets::PlanId;
 
 /// The name of the server's own tables.
 pub(crate) const FILES: &str = "files";
@@ -96,6 +97,28 @@ impl Grants {
             }
         }
         opens
+    }
+
+    /// The source of this name for a client that may only read the parts of a plan.
+    ///
+    /// # Errors
+    /// If the plan is not one of this source, nor of the server's own tables.
+    pub(crate) fn source_of_plan(
+        &self,
+        name: &str,
+        plan: PlanId,
+    ) -> Result<Option<Arc<Relay>>, ServerError> {
+        if name.is_empty() || name == FILES {
+            return self.source(name, Opens::These(&[FILES.to_owned()]));
+        }
+        let relay = self.sources.get(name).filter(|relay| relay.held(plan).is_some());
+        // Whether there is such a source, a pass does not tell.
+        let released = || {
+            let what = format!("the server holds no plan of this pass for {name}");
+            let hint = "it was released, or its server has started anew: make a new plan";
+            engine::error(ErrorKind::Authentication, "55000", what, hint)
+        };
+        relay.cloned().map(Some).ok_or_else(released)
     }
 
     /// The source of this name; None for the server's own tables, which also have no name.

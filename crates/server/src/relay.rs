@@ -10,6 +10,7 @@
 //! so nothing that a statement leaves behind in it reaches another client. It has a thread of its
 //! own, since a [`Driver`] blocks.
 
+mod plans;
 mod session;
 mod sink;
 
@@ -17,17 +18,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use dray_driver::Driver;
+use dray_driver::{Driver, Parts};
 use dray_wire::{ErrorKind, ServerError};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::{debug, info, warn};
 
+use self::plans::HeldPlans;
 pub(crate) use self::session::RelaySession;
 pub(crate) use self::sink::{Begun, Rows, channel, lost};
 use crate::engine;
 use crate::metrics::SourceMetrics;
 use crate::options::SourceOptions;
 use crate::slots::Waiting;
+use crate::tickets::PlanId;
 
 /// A source, and what limits its use.
 #[derive(Debug)]
@@ -39,6 +42,7 @@ pub(crate) struct Relay {
     connections: Arc<Semaphore>,
     /// Clients that wait for a session.
     waiting: AtomicUsize,
+    plans: HeldPlans,
 }
 
 impl Relay {
@@ -51,6 +55,7 @@ impl Relay {
             connections_max,
             connections: Arc::new(Semaphore::new(connections_max)),
             waiting: AtomicUsize::new(0),
+            plans: HeldPlans::default(),
         }
     }
 
@@ -67,21 +72,71 @@ impl Relay {
     /// # Errors
     /// If none is free for this time, or there is no thread for it.
     pub(crate) async fn session(&self, timeout: Duration) -> Result<RelaySession, ServerError> {
-        let permit = match self.connections.clone().try_acquire_owned() {
-            Ok(permit) => permit,
-            Err(_) => {
-                let _waiting = Waiting::new(&self.waiting);
-                let acquired = self.connections.clone().acquire_owned();
-                match tokio::time::timeout(timeout, acquired).await {
-                    Ok(Ok(permit)) => permit,
-                    _ => return Err(self.busy(timeout)),
-                }
-            }
-        };
+        let permit = self.connection(timeout).await?;
         RelaySession::start(self.name.clone(), self.driver.clone(), permit).map_err(|cause| {
             let what = format!("the server can't start a thread for the source: {cause}");
             engine::error(ErrorKind::Resources, "53000", what, "try again later")
         })
+    }
+
+    /// The permit for a connection to the source.
+    ///
+    /// # Errors
+    /// If none is free for this time.
+    async fn connection(&self, timeout: Duration) -> Result<OwnedSemaphorePermit, ServerError> {
+        if let Ok(permit) = self.connections.clone().try_acquire_owned() {
+            return Ok(permit);
+        }
+        let _waiting = Waiting::new(&self.waiting);
+        let acquired = self.connections.clone().acquire_owned();
+        match tokio::time::timeout(timeout, acquired).await {
+            Ok(Ok(permit)) => Ok(permit),
+            _ => Err(self.busy(timeout)),
+        }
+    }
+
+    /// The permits for the connections that a plan may hold: one, and more if they are free.
+    ///
+    /// # Errors
+    /// If none is free for this time.
+    pub(crate) async fn connections_of_plan(
+        &self,
+        timeout: Duration,
+        at_most: usize,
+    ) -> Result<OwnedSemaphorePermit, ServerError> {
+        let mut permits = self.connection(timeout).await?;
+        while permits.num_permits() < at_most
+            && let Ok(more) = self.connections.clone().try_acquire_owned()
+        {
+            permits.merge(more);
+        }
+        Ok(permits)
+    }
+
+    /// Holds the parts of a plan until its lease ends.
+    pub(crate) fn hold(
+        self: &Arc<Self>,
+        plan: PlanId,
+        lease: Duration,
+        parts: Arc<dyn Parts>,
+        permits: OwnedSemaphorePermit,
+    ) {
+        self.plans.insert(plan, parts, permits);
+        let relay = self.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(lease).await;
+            relay.release(plan).await;
+        });
+    }
+
+    /// Gives a plan up. It closes connections, which may take a moment.
+    pub(crate) async fn release(&self, plan: PlanId) {
+        self.plans.release(plan).await;
+    }
+
+    /// The parts of a plan; None if it is not one of this source, or its lease is over.
+    pub(crate) fn held(&self, plan: PlanId) -> Option<Arc<dyn Parts>> {
+        self.plans.get(plan)
     }
 
     fn busy(&self, timeout: Duration) -> ServerError {

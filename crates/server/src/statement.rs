@@ -18,6 +18,7 @@ mod work;
 use std::sync::Arc;
 use std::time::Instant;
 
+use dray_driver::Parts;
 use dray_format::{FIELDS_MAX, Schema};
 use dray_wire::{ErrorKind, Finished, Known, Query, Refusal, ServerError, Started};
 use tracing::info;
@@ -36,16 +37,26 @@ use crate::engine::{self, Portion};
 /// value it has [`send::LARGE_RESULT_BYTES`].
 const LARGE_RESULT_VALUES: u64 = 1 << 20;
 
-/// Runs a statement, or a portion of it, and sends its result or its error. Fails only if the
+/// How much of a statement is run.
+#[derive(Debug)]
+pub(crate) enum Extent {
+    Whole,
+    /// Some of the partitions of the engine's plan.
+    Portion(Portion),
+    /// One of the parts of a source's plan.
+    Part(Arc<dyn Parts>, usize),
+}
+
+/// Runs a statement, or some of it, and sends its result or its error. Fails only if the
 /// connection ends.
 pub(crate) async fn run(
     connection: &mut Connection,
     query: Query,
-    portion: Option<Portion>,
+    extent: Extent,
 ) -> Result<(), Closed> {
     let arrived = Instant::now();
     let query = Arc::new(query);
-    let ended = match run_to_end(connection, &query, portion, arrived).await {
+    let ended = match run_to_end(connection, &query, extent, arrived).await {
         Ok(()) => Ok(None),
         Err(Stop::Failed(error)) => {
             let mut out = Vec::new();
@@ -81,7 +92,7 @@ pub(crate) async fn run(
 async fn run_to_end(
     connection: &mut Connection,
     query: &Arc<Query>,
-    portion: Option<Portion>,
+    extent: Extent,
     arrived: Instant,
 ) -> Result<(), Stop> {
     let shared = connection.shared.clone();
@@ -89,9 +100,13 @@ async fn run_to_end(
     let source = source(connection).await?;
     let slot = acquire_slot(connection).await?;
     let lease = lease(&shared, slot)?;
-    let started = match &source {
-        None => start(connection, &lease, query, portion).await,
-        Some(source) => start_at_source(connection, &lease, query, source).await,
+    let started = match (&source, extent) {
+        (None, Extent::Portion(portion)) => start(connection, &lease, query, Some(portion)).await,
+        (None, _) => start(connection, &lease, query, None).await,
+        (Some(source), Extent::Part(parts, index)) => {
+            start_at_source(connection, &lease, query, source, Some((parts, index))).await
+        }
+        (Some(source), _) => start_at_source(connection, &lease, query, source, None).await,
     }?;
     // However the statement ends, its own threads drop a large plan: with the rows that its joins
     // hold, that would block the network's thread. This must be the last reference to the plan, so

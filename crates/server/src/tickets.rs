@@ -25,9 +25,24 @@ const ID_BYTES: usize = 16;
 const DEADLINE_BYTES: usize = 8;
 const START_BYTES: usize = 2 * ID_BYTES + DEADLINE_BYTES;
 const PORTION_BYTES: usize = 3 * 4 + SHA256_OUTPUT_LEN;
+/// The numbers of a ticket that are no portion, since it would be empty: that of a whole statement,
+/// and the last two of a source's part.
+const WHOLE: [u32; 3] = [0; 3];
+const OF_SOURCE: u32 = 1;
 /// Keep a pass from being read as a ticket.
 const OF_PASSES: &[u8] = b"dray pass";
 const OF_TICKETS: &[u8] = b"dray ticket";
+
+/// What a part is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Share {
+    /// All of a statement.
+    Whole,
+    /// Some of the partitions of the engine's plan.
+    Portion(Portion),
+    /// The part with this number of a plan of a source.
+    OfSource(u32),
+}
 
 /// The name of a plan: random bytes.
 pub(crate) type PlanId = [u8; ID_BYTES];
@@ -95,25 +110,21 @@ impl Tickets {
         Ok(self.opened(&bytes, "pass", OF_PASSES, &[])?.0.plan)
     }
 
-    /// What lets a part be read; no portion is the whole statement.
-    pub(crate) fn ticket(
-        &self,
-        lease: &Lease,
-        portion: Option<&Portion>,
-        query: &Query,
-    ) -> Vec<u8> {
-        let mut bytes = self.start(lease);
-        match portion {
-            // A portion of nothing can't be, so it stands for the whole.
-            None => bytes.extend_from_slice(&[0; PORTION_BYTES]),
-            Some(Portion { target, partitions, digest }) => {
+    /// What lets a part be read.
+    pub(crate) fn ticket(&self, lease: &Lease, share: &Share, query: &Query) -> Vec<u8> {
+        let (numbers, digest) = match share {
+            Share::Whole => (WHOLE, [0; SHA256_OUTPUT_LEN]),
+            Share::Portion(Portion { target, partitions, digest }) => {
                 debug_assert!(partitions.start < partitions.end, "a part has partitions");
-                for number in [*target, partitions.start, partitions.end] {
-                    bytes.extend_from_slice(&number.to_le_bytes());
-                }
-                bytes.extend_from_slice(digest);
+                ([*target, partitions.start, partitions.end], *digest)
             }
+            Share::OfSource(index) => ([*index, OF_SOURCE, OF_SOURCE], [0; SHA256_OUTPUT_LEN]),
+        };
+        let mut bytes = self.start(lease);
+        for number in numbers {
+            bytes.extend_from_slice(&number.to_le_bytes());
         }
+        bytes.extend_from_slice(&digest);
         self.signed(bytes, OF_TICKETS, &statement(query))
     }
 
@@ -126,21 +137,25 @@ impl Tickets {
         &self,
         ticket: &[u8],
         query: &Query,
-    ) -> Result<(PlanId, Option<Portion>), ServerError> {
+    ) -> Result<(PlanId, Share), ServerError> {
         if ticket.len() != START_BYTES + PORTION_BYTES + SHA256_OUTPUT_LEN {
             return Err(forged("ticket"));
         }
         let (lease, rest) = self.opened(ticket, "ticket", OF_TICKETS, &statement(query))?;
         let (numbers, digest) = rest.split_at(PORTION_BYTES - SHA256_OUTPUT_LEN);
         let (numbers, _) = numbers.as_chunks::<4>();
-        let portion = match (numbers, <[u8; SHA256_OUTPUT_LEN]>::try_from(digest)) {
-            ([target, from, to], Ok(digest)) => {
-                let [target, from, to] = [target, from, to].map(|raw| u32::from_le_bytes(*raw));
-                (from < to).then_some(Portion { target, partitions: from..to, digest })
-            }
-            _ => return Err(forged("ticket")),
+        let ([target, from, to], Ok(digest)) =
+            (numbers, <[u8; SHA256_OUTPUT_LEN]>::try_from(digest))
+        else {
+            return Err(forged("ticket"));
         };
-        Ok((lease.plan, portion))
+        let numbers @ [target, from, to] = [target, from, to].map(|raw| u32::from_le_bytes(*raw));
+        let share = match from < to {
+            true => Share::Portion(Portion { target, partitions: from..to, digest }),
+            false if numbers == WHOLE => Share::Whole,
+            false => Share::OfSource(target),
+        };
+        Ok((lease.plan, share))
     }
 
     fn start(&self, lease: &Lease) -> Vec<u8> {
@@ -263,10 +278,11 @@ mod tests {
         let lease = tickets.lease(Duration::from_secs(60)).unwrap();
         let portion = Portion { target: 4, partitions: 1..3, digest: [9; 32] };
         let asked = query("SELECT $1", b"x");
-        for portion in [Some(&portion), None] {
-            let ticket = tickets.ticket(&lease, portion, &asked);
+        let of_source = [0, 7].map(Share::OfSource);
+        for share in [Share::Portion(portion), Share::Whole].into_iter().chain(of_source) {
+            let ticket = tickets.ticket(&lease, &share, &asked);
             let opened = tickets.open(&ticket, &asked).unwrap();
-            assert_eq!(opened, (lease.plan, portion.cloned()));
+            assert_eq!(opened, (lease.plan, share));
             for changed in flips(&ticket) {
                 assert!(tickets.open(&changed, &asked).is_err());
             }
@@ -305,7 +321,7 @@ mod tests {
     fn the_lease_ends() {
         let tickets = Tickets::new().unwrap();
         let lease = tickets.lease(Duration::from_millis(1)).unwrap();
-        let ticket = tickets.ticket(&lease, None, &query("SELECT 1", b""));
+        let ticket = tickets.ticket(&lease, &Share::Whole, &query("SELECT 1", b""));
         std::thread::sleep(Duration::from_millis(5));
         let error = tickets.open(&ticket, &query("SELECT 1", b"")).unwrap_err();
         assert_eq!(error.message, "the plan's lease ended 0 s ago");

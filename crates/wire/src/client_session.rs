@@ -257,6 +257,17 @@ impl ClientSession {
         if self.is_running() { Cancel { statement: self.statement }.encode(out) } else { Ok(()) }
     }
 
+    /// Appends a release of the plan of the connection's pass.
+    ///
+    /// # Errors
+    /// If a statement is running, the connection is not ready, or the server's version has none.
+    pub fn release(&mut self, out: &mut Vec<u8>) -> Result<()> {
+        self.check_version(SOURCES_SINCE, "releases of plans")?;
+        self.next_statement()?;
+        out.extend_from_slice(&Frame { kind: Kind::Release, payload_bytes: 0 }.encode());
+        Ok(())
+    }
+
     /// Appends a goodbye, which closes the session.
     pub fn goodbye(&mut self, out: &mut Vec<u8>) {
         self.state = State::Closed;

@@ -20,6 +20,7 @@ pub enum Kind {
     Goodbye = 0x05,
     Plan = 0x06,
     Part = 0x07,
+    Release = 0x08,
     Welcome = 0x81,
     Started = 0x82,
     Chunk = 0x83,
@@ -34,8 +35,15 @@ pub enum Kind {
 
 impl Kind {
     /// The kinds that a client sends.
-    pub(crate) const CLIENT: [Self; 6] =
-        [Self::Hello, Self::Query, Self::Cancel, Self::Goodbye, Self::Plan, Self::Part];
+    pub(crate) const CLIENT: [Self; 7] = [
+        Self::Hello,
+        Self::Query,
+        Self::Cancel,
+        Self::Goodbye,
+        Self::Plan,
+        Self::Part,
+        Self::Release,
+    ];
     /// The kinds that a server sends.
     pub(crate) const SERVER: [Self; 10] = [
         Self::Welcome,

@@ -9,7 +9,9 @@ use crate::message::{
     Cancel, DIGEST_BYTES, Error, Finished, Hello, Message, PartRequest, PlanRequest, Planned,
     Progress, Query, Report, RowLayout, Started, Welcome,
 };
-use crate::{Instance, PAGES_SINCE, PLANS_SINCE, ProtocolError, Refusal, Result, VERSION};
+use crate::{
+    Instance, PAGES_SINCE, PLANS_SINCE, ProtocolError, Refusal, Result, SOURCES_SINCE, VERSION,
+};
 
 /// A message from the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +24,8 @@ pub enum ClientEvent {
     Plan(PlanRequest),
     /// A part to run.
     Part(PartRequest),
+    /// Give up what is held for the plan of the connection's pass.
+    Release,
     /// A request to stop the running statement.
     Cancel,
     /// A cancel of a statement that has ended; nothing to do.
@@ -105,6 +109,7 @@ impl ServerSession {
             Kind::Hello => self.state == State::AwaitingHello,
             Kind::Query => self.state == State::Ready,
             Kind::Plan | Kind::Part => self.state == State::Ready && self.version >= PLANS_SINCE,
+            Kind::Release => self.state == State::Ready && self.version >= SOURCES_SINCE,
             Kind::Cancel => matches!(self.state, State::Ready | State::Running),
             Kind::Goodbye => !matches!(self.state, State::AwaitingHello | State::Closed),
             _ => false,
@@ -178,12 +183,14 @@ impl ServerSession {
                 let running = self.state == State::Running && cancel.statement == self.statement;
                 Ok(if running { ClientEvent::Cancel } else { ClientEvent::Ignored })
             }
+            Kind::Release if payload.is_empty() => Ok(ClientEvent::Release),
             Kind::Goodbye if payload.is_empty() => {
                 self.state = State::Closed;
                 Ok(ClientEvent::Goodbye)
             }
-            Kind::Goodbye => {
-                Err(ProtocolError::new(Refusal::Payload, "a Goodbye message has no fields"))
+            kind @ (Kind::Goodbye | Kind::Release) => {
+                let what = format!("a {kind:?} message has no fields");
+                Err(ProtocolError::new(Refusal::Payload, what))
             }
             kind => Err(ProtocolError::new(Refusal::Kind, format!("the client sent {kind:?}"))),
         }

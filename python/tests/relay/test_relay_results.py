@@ -109,13 +109,6 @@ def test_an_error_in_mid_result(server: Relay) -> None:
             assert one(connection, "SELECT 2") == 2
 
 
-def test_no_plans_of_parts(connection: dray.Connection, name: str) -> None:
-    with pytest.raises(dray.QueryError, match=f"statements for {name} can't be divided") as caught:
-        connection.partitions("SELECT id FROM relayed")
-    assert caught.value.sqlstate == "0A000"
-    assert one(connection, "SELECT 1") == 1
-
-
 def test_the_program(server: Relay, name: str, tmp_path: Path) -> None:
     def run(*arguments: str) -> str:
         command = [str(binary()), *arguments]

@@ -46,9 +46,13 @@ pub(crate) struct DraySource {
     server: String,
     /// The kind of database that the server passes statements on to; None if it runs them itself.
     dialect: Option<SourceKind>,
+    /// Whether it passes statements on.
+    is_relayed: bool,
     place: String,
     /// The server's address for readers of parts.
     shared_uri: String,
+    /// The options of the connection, without a token.
+    options: ConnectOptions,
     /// Lets the next statement be the part that it is for.
     ticket: Option<Vec<u8>>,
     /// The connection broke, or the server broke the protocol.

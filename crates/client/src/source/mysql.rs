@@ -8,12 +8,14 @@
 //!        └── ../partitioned.rs     several                          ├─ connection.rs
 //!              └── ranges.rs       scans of ranges ─────────────────┘
 //!                    └── snapshot.rs   one snapshot for all of them
+//!        held.rs                   parts that this process reads
 //!        write.rs                  rows into a table
 //! ```
 
 mod connection;
 mod divide;
 mod explain;
+mod held;
 mod keys;
 mod parameters;
 mod ranges;
@@ -36,12 +38,13 @@ use self::ranges::TableRanges;
 use self::reason::Reason;
 use self::scan::Scan;
 use self::settings::Settings;
-use self::snapshot::{CommitLock, SnapshotJob};
-use self::table::{Facts, Table};
+use self::snapshot::{CommitLock, Snapshot, SnapshotJob};
+use self::table::{Facts, Ranges, Table};
 use super::frames::DecoderCache;
 use super::partitioned::{Connections, PartitionedScan, SmallTables};
-use super::{Event, PlannedParts, ReceiveContext, Source, SourceKind, TextRows, cancel};
+use super::{Event, HeldParts, PlannedParts, ReceiveContext, Source, SourceKind, TextRows, cancel};
 use crate::error::{Error, ErrorKind, Result};
+use crate::held_plan::HoldOptions;
 use crate::options::{ConnectOptions, ExtensionChoice, Partitions, PostgresOptions, QueryOptions};
 use crate::partition::PlanOptions;
 use crate::stats::{PathKind, TransferPath};
@@ -64,6 +67,23 @@ pub(crate) struct MysqlSource {
     decoders: DecoderCache,
     /// The state of a transaction that [`Source::transaction`] began.
     own: OwnTransaction,
+}
+
+/// The most connections and ranges that a table is divided for.
+#[derive(Debug, Clone, Copy)]
+struct Size {
+    connections_max: usize,
+    ranges_max: usize,
+}
+
+impl Size {
+    const ANY: Self = Self { connections_max: usize::MAX, ranges_max: usize::MAX };
+}
+
+/// A table in ranges, and the connections to read it over.
+struct Divided {
+    table: Table,
+    snapshot: Snapshot,
 }
 
 /// A transaction that the program began.
@@ -99,8 +119,11 @@ impl MysqlSource {
         options: &ConnectOptions,
         keep_waiting: &mut dyn FnMut() -> bool,
     ) -> Result<Self> {
-        let connection = Connection::connect(uri, options, keep_waiting)?;
-        Ok(Self {
+        Ok(Self::over(Connection::connect(uri, options, keep_waiting)?))
+    }
+
+    fn over(connection: Connection) -> Self {
+        Self {
             connection,
             running: Running::None,
             connections: Connections::One(None),
@@ -109,7 +132,7 @@ impl MysqlSource {
             connections_failed: false,
             decoders: DecoderCache::default(),
             own: OwnTransaction::None,
-        })
+        }
     }
 
     /// [`cancel::run`], after which it is known whether the program's transaction is still open.
@@ -138,13 +161,40 @@ impl MysqlSource {
         cancel: CancelCheck<'_>,
     ) -> Result<Result<(), Reason>> {
         let began = Instant::now();
+        let Divided { table, snapshot } = match self.divide(sql, options, Size::ANY, cancel)? {
+            Ok(divided) => divided,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let (connections, failures) = (snapshot.workers, snapshot.failures);
+        let count = connections.len();
+        let mut range_options = options.clone();
+        range_options.postgres.partitions = Partitions::Exactly(1);
+        let deadline = table.timeout.map(|timeout| began + timeout);
+        let ranges = TableRanges::new(connections, table.ranges, range_options, deadline);
+        let mut scan = PartitionedScan::start(ranges, cancel)?;
+        scan.set_estimate(self.estimate);
+        self.connections = Connections::Several { count, failures };
+        self.running = Running::Partitioned(Box::new(scan));
+        Ok(Ok(()))
+    }
+
+    /// Divides a statement's table into ranges, for connections that see one snapshot, unless there
+    /// is a reason not to.
+    fn divide(
+        &mut self,
+        sql: &str,
+        options: &QueryOptions,
+        size: Size,
+        cancel: CancelCheck<'_>,
+    ) -> Result<Result<Divided, Reason>> {
         let (scan, asked) = match self.candidate(sql, options) {
             Ok(candidate) => candidate,
             Err(reason) => return Ok(Err(reason)),
         };
         let mut estimate = Estimate::default();
+        let ranges = Ranges { at_most: size.ranges_max, ordered: options.postgres.ordered };
         let prepared = self.run(cancel, |connection, check| {
-            let prepared = prepare(connection, &scan, sql, asked, options, &mut estimate, check);
+            let prepared = prepare(connection, &scan, sql, asked, ranges, &mut estimate, check);
             match prepared {
                 // If the user's statement is wrong, running it will say so.
                 Err(error) if is_refusal(&error) && connection.session.is_usable() => {
@@ -167,27 +217,16 @@ impl MysqlSource {
             endpoint: self.connection.endpoint.clone(),
             scan: &scan,
             settings: &settings,
-            workers: table.workers.min(table.ranges.len()),
+            workers: table.workers.min(table.ranges.len()).min(size.connections_max),
             lock: CommitLock::of(&self.connection),
         };
-        let snapshot = match job.take(&mut self.connection, cancel)? {
-            Ok(snapshot) => snapshot,
+        Ok(match job.take(&mut self.connection, cancel)? {
+            Ok(snapshot) => Ok(Divided { table, snapshot }),
             Err(reason) => {
                 self.connections_failed = true;
-                return Ok(Err(reason));
+                Err(reason)
             }
-        };
-        let (connections, failures) = (snapshot.workers, snapshot.failures);
-        let count = connections.len();
-        let mut range_options = options.clone();
-        range_options.postgres.partitions = Partitions::Exactly(1);
-        let deadline = table.timeout.map(|timeout| began + timeout);
-        let ranges = TableRanges::new(connections, table.ranges, range_options, deadline);
-        let mut scan = PartitionedScan::start(ranges, cancel)?;
-        scan.set_estimate(estimate);
-        self.connections = Connections::Several { count, failures };
-        self.running = Running::Partitioned(Box::new(scan));
-        Ok(Ok(()))
+        })
     }
 
     /// Whether a statement's table is worth inspecting for several connections, and how many of
@@ -363,6 +402,16 @@ impl Source for MysqlSource {
         Err(no_parts())
     }
 
+    fn hold_parts(
+        &mut self,
+        sql: &str,
+        query: &QueryOptions,
+        hold: &HoldOptions,
+        cancel: CancelCheck<'_>,
+    ) -> Result<HeldParts> {
+        self.hold(sql, query, hold, cancel)
+    }
+
     fn begin_part(&mut self, _: &PartDescriptor, _: CancelCheck<'_>) -> Result<String> {
         Err(no_parts())
     }
@@ -411,8 +460,8 @@ fn ended(what: &str) -> Error {
 }
 
 fn no_parts() -> Error {
-    Error::usage("statements of MySQL and MariaDB can't be divided into parts")
-        .with_hint("run the statement, or several with a condition each")
+    Error::usage("MySQL and MariaDB have no snapshot that other processes can share")
+        .with_hint("plan the statement through `dray serve --source`, which holds one for them")
         .with_sqlstate(NOT_SUPPORTED)
 }
 
@@ -442,7 +491,7 @@ fn prepare(
     scan: &TableScan,
     sql: &str,
     asked: Option<usize>,
-    options: &QueryOptions,
+    ranges: Ranges,
     estimate: &mut Estimate,
     check: SocketCheck<'_>,
 ) -> Result<Result<(Table, Settings), Reason>> {
@@ -453,11 +502,10 @@ fn prepare(
     if let Some(rows) = facts.rows.filter(|_| !scan.is_filtered()) {
         estimate.rows = Known::Estimate(rows);
     }
-    let table =
-        match Table::divide(session, scan, &facts, sql, asked, options.postgres.ordered, check)? {
-            Ok(table) => table,
-            Err(reason) => return Ok(Err(reason)),
-        };
+    let table = match Table::divide(session, scan, &facts, sql, asked, ranges, check)? {
+        Ok(table) => table,
+        Err(reason) => return Ok(Err(reason)),
+    };
     let settings = Settings::of(session, check)?;
     Ok(match settings.reason() {
         None => Ok((table, settings)),

@@ -36,7 +36,6 @@ use dray_wire::partition::PartDescriptor;
 
 use self::connection::Connection;
 use self::part::OpenPart;
-pub(crate) use self::planner::SnapshotHolder;
 use self::policy::{Candidate, StatementPolicy};
 use self::ranges::TableRanges;
 use self::reason::{Decision, Format, Path, Reason};

@@ -5,26 +5,41 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use dray_driver::{Driver, Session, Sink, Statement};
+use dray_driver::{Division, Driver, Parts, Session, Sink, Statement};
 use dray_wire::ServerError;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tracing::{debug, warn};
 
 use super::sink::{ResultSink, lost};
-
 use crate::statement::panic_error;
 
 /// A session of a source, for one client. Dropping it closes the session, and frees its place once
 /// the database has stopped what still ran.
 #[derive(Debug)]
 pub(crate) struct RelaySession {
-    statements: Sender<Turn>,
+    thread: Sender<Turn>,
     /// One permit: a client whose statement is still being stopped can't send more.
     turns: Arc<Semaphore>,
 }
 
-/// A statement, and the permit to run.
-type Turn = (Statement, ResultSink, OwnedSemaphorePermit);
+/// What the thread does next, and the permit for it.
+struct Turn {
+    task: Task,
+    statement: Statement,
+    permit: OwnedSemaphorePermit,
+}
+
+enum Task {
+    /// Run it.
+    Run(ResultSink),
+    /// Divide it into parts.
+    Plan(Division, oneshot::Sender<Divided>),
+    /// Run this one of its parts.
+    Part(Arc<dyn Parts>, usize, ResultSink),
+}
+
+/// A statement as parts; None if the source has none.
+type Divided = Result<Option<Arc<dyn Parts>>, ServerError>;
 
 impl RelaySession {
     /// Starts the session's thread, which holds `permit` until it ends.
@@ -36,13 +51,13 @@ impl RelaySession {
         driver: Arc<dyn Driver>,
         permit: OwnedSemaphorePermit,
     ) -> io::Result<Self> {
-        let (sender, statements) = channel();
+        let (sender, turns) = channel();
         let serve = move || {
-            serve(&name, &*driver, &statements);
+            serve(&name, &*driver, &turns);
             drop(permit);
         };
         std::thread::Builder::new().name("source".to_owned()).spawn(serve)?;
-        Ok(Self { statements: sender, turns: Arc::new(Semaphore::new(1)) })
+        Ok(Self { thread: sender, turns: Arc::new(Semaphore::new(1)) })
     }
 
     /// Begins a statement, once the one before has been stopped.
@@ -54,37 +69,108 @@ impl RelaySession {
         statement: Statement,
         sink: ResultSink,
     ) -> Result<(), ServerError> {
-        let turn = self.turns.clone().acquire_owned().await.map_err(|_| lost())?;
-        self.statements.send((statement, sink, turn)).map_err(|_| lost())
+        self.give(Task::Run(sink), statement).await
+    }
+
+    /// Begins one of the parts of a statement. It needs no session of its own.
+    ///
+    /// # Errors
+    /// If the thread has ended.
+    pub(crate) async fn begin_part(
+        &self,
+        (parts, index): (Arc<dyn Parts>, usize),
+        statement: Statement,
+        sink: ResultSink,
+    ) -> Result<(), ServerError> {
+        self.give(Task::Part(parts, index, sink), statement).await
+    }
+
+    /// Divides a statement into parts. Dropping this gives up.
+    ///
+    /// # Errors
+    /// If the source refuses, or the thread has ended.
+    pub(crate) async fn plan(&self, statement: Statement, division: Division) -> Divided {
+        let (sender, divided) = oneshot::channel();
+        self.give(Task::Plan(division, sender), statement).await?;
+        divided.await.unwrap_or_else(|_| Err(lost()))
+    }
+
+    async fn give(&self, task: Task, statement: Statement) -> Result<(), ServerError> {
+        let permit = self.turns.clone().acquire_owned().await.map_err(|_| lost())?;
+        self.thread.send(Turn { task, statement, permit }).map_err(|_| lost())
     }
 }
 
-fn serve(name: &str, driver: &dyn Driver, statements: &Receiver<Turn>) {
-    let mut session: Option<Box<dyn Session>> = None;
-    for (statement, mut sink, turn) in statements {
-        let run = AssertUnwindSafe(|| {
-            let session = match &mut session {
-                Some(session) => session,
-                none => {
-                    let stopped = sink.watch();
-                    let opened = driver.open(&mut || !stopped())?;
-                    debug!(source = name, server = opened.server(), "connected to the source");
-                    none.insert(opened)
-                }
-            };
-            session.run(&statement, &mut sink)
-        });
-        let ran = catch_unwind(run);
-        let has_panicked = ran.is_err();
-        let ended = ran.unwrap_or_else(|panic| Err(panic_error(panic)));
-        if let Err(error) = &ended
-            && session.is_none()
-            && !sink.is_stopped()
-        {
-            warn!(source = name, "can't connect to the source: {}", error.message);
+fn serve(name: &str, driver: &dyn Driver, turns: &Receiver<Turn>) {
+    let mut thread = Thread { name, driver, session: None };
+    for Turn { task, statement, permit } in turns {
+        match task {
+            Task::Run(mut sink) => {
+                let stopped = sink.watch();
+                let ended =
+                    thread.with_session(&stopped, |session| session.run(&statement, &mut sink));
+                drop(permit);
+                sink.end(ended);
+            }
+            Task::Plan(division, answer) => {
+                let stopped = || answer.is_closed();
+                let divided = thread.with_session(&stopped, |session| {
+                    session.plan(&statement, &division, &mut || !stopped())
+                });
+                drop(permit);
+                // Nobody waits if this fails, and then dropping the parts frees their snapshot.
+                drop(answer.send(divided));
+            }
+            Task::Part(parts, index, mut sink) => {
+                let ended = catch(|| parts.run(index, &statement, &mut sink));
+                drop(permit);
+                sink.end(ended);
+            }
         }
-        session = session.filter(|session| !has_panicked && session.is_usable());
-        drop(turn);
-        sink.end(ended);
     }
+}
+
+/// The thread's session, which is opened when it is needed.
+struct Thread<'a> {
+    name: &'a str,
+    driver: &'a dyn Driver,
+    session: Option<Box<dyn Session>>,
+}
+
+impl Thread<'_> {
+    /// Does something with the session, and gives it up if it is not usable afterwards.
+    fn with_session<T>(
+        &mut self,
+        stopped: &dyn Fn() -> bool,
+        work: impl FnOnce(&mut dyn Session) -> Result<T, ServerError>,
+    ) -> Result<T, ServerError> {
+        let source = self.name;
+        let mut session = match self.session.take() {
+            Some(session) => session,
+            None => {
+                let opened = catch(|| self.driver.open(&mut || !stopped()));
+                if let Err(error) = &opened
+                    && !stopped()
+                {
+                    warn!(source, "can't connect to the source: {}", error.message);
+                }
+                let session = opened?;
+                debug!(source, server = session.server(), "connected to the source");
+                session
+            }
+        };
+        // A session that panics is not put back.
+        let done = catch(|| {
+            let done = work(&mut *session);
+            Ok((session, done))
+        });
+        let (session, done) = done?;
+        self.session = Some(session).filter(|session| session.is_usable());
+        done
+    }
+}
+
+/// A panic as an error.
+fn catch<T>(work: impl FnOnce() -> Result<T, ServerError>) -> Result<T, ServerError> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panic_error(panic)))
 }

@@ -3,20 +3,23 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use dray_format::Limits;
+use dray_format::{Limits, Schema};
 use dray_wire::{
-    Checksums, CompressionChoice, ErrorKind, PartRequest, PlanRequest, Planned, PlannedPart, Query,
-    RowLayout, ServerError,
+    Checksums, CompressionChoice, ErrorKind, Estimate, PartRequest, PlanRequest, Planned,
+    PlannedPart, Query, RowLayout, ServerError,
 };
 use tracing::info;
 
-use super::prepare::{acquire_slot, lease, while_planning};
-use super::stop::Stop;
-use super::{run, schema_error};
-use crate::connection::{Closed, Connection, Shared};
+use super::prepare::{acquire_slot, lease, source_schema, source_statement, while_planning};
+use super::stop::{Stop, while_client_waits};
+use super::{Extent, run, schema_error, source};
+use crate::connection::{Closed, Connection, SourceInUse};
 use crate::engine::{self, Division};
 use crate::planning::Planning;
-use crate::tickets::check_lease;
+use crate::tickets::{Lease, Share, check_lease};
+
+/// The most connections that a plan of a source holds.
+const CONNECTIONS_MAX: usize = 16;
 
 /// Divides a statement into parts, and sends the plan or an error. Fails only if the connection
 /// ends.
@@ -39,26 +42,41 @@ pub(crate) async fn plan(connection: &mut Connection, request: PlanRequest) -> R
 
 /// Runs a part, and sends its rows or an error. Fails only if the connection ends.
 pub(crate) async fn run_part(connection: &mut Connection, part: PartRequest) -> Result<(), Closed> {
-    if let Some(relay) = &connection.relay {
-        let error = no_parts(&relay.name);
-        return fail(connection, error).await;
-    }
     let PartRequest { query, ticket } = part;
-    match connection.shared.tickets.open(&ticket, &query) {
+    let (plan, share) = match connection.shared.tickets.open(&ticket, &query) {
         Ok((plan, _)) if connection.plan.is_some_and(|only| only != plan) => {
-            connection.refuse_beyond_pass().await
+            return connection.refuse_beyond_pass().await;
         }
-        Ok((_, portion)) => run(connection, query, portion).await,
-        Err(error) => {
-            info!("refused: {}", error.message);
-            fail(connection, error).await
+        Ok(opened) => opened,
+        Err(error) => return refuse(connection, error).await,
+    };
+    let extent = match (&connection.relay, share) {
+        (None, Share::Whole) => Some(Extent::Whole),
+        (None, Share::Portion(portion)) => Some(Extent::Portion(portion)),
+        (Some(relay), Share::OfSource(index)) => {
+            relay.held(plan).map(|parts| Extent::Part(parts, index as usize))
         }
+        _ => None,
+    };
+    match extent {
+        Some(extent) => run(connection, query, extent).await,
+        None => refuse(connection, wrong_source()).await,
     }
+}
+
+async fn refuse(connection: &mut Connection, error: ServerError) -> Result<(), Closed> {
+    info!("refused: {}", error.message);
+    fail(connection, error).await
+}
+
+fn wrong_source() -> ServerError {
+    let what = "the part is of another source, or the server does not hold its plan any longer";
+    engine::error(ErrorKind::Execution, "55000", what, "make a new plan")
 }
 
 fn no_parts(source: &str) -> ServerError {
     let what = format!("statements for {source} can't be divided into parts");
-    let hint = "run the statement, or plan it with a connection to the database itself";
+    let hint = "run the statement: its source has no snapshot that several connections share";
     engine::error(ErrorKind::Query, "0A000", what, hint)
 }
 
@@ -85,8 +103,8 @@ async fn plan_to_end(connection: &mut Connection, request: PlanRequest) -> Resul
     });
     let duration = Duration::from_millis(lease_ms);
     check_lease(duration)?;
-    if let Some(relay) = &connection.relay {
-        return Err(no_parts(&relay.name).into());
+    if let Some(source) = source(connection).await? {
+        return plan_at_source(connection, &query, parts_max, duration, &source).await;
     }
     let slot = acquire_slot(connection).await?;
     let lease = lease(&shared, slot)?;
@@ -100,8 +118,83 @@ async fn plan_to_end(connection: &mut Connection, request: PlanRequest) -> Resul
         })
     };
     let division = while_planning(connection, &lease, planning, work).await?;
-    let schema = division.schema.clone();
-    let (count, planned) = planned(&shared, division, duration, &query)?;
+    let Division { schema, reason, parts } = division;
+    let parts = parts.into_iter().map(|(portion, expected)| {
+        let share = portion.map_or(Share::Whole, Share::Portion);
+        (share, expected)
+    });
+    let parts = Parts { schema, reason, lease: shared.tickets.lease(duration)?, parts };
+    send_plan(connection, parts, &query).await
+}
+
+/// The same for a source, whose snapshot the server holds.
+async fn plan_at_source(
+    connection: &mut Connection,
+    query: &Arc<Query>,
+    parts_max: Option<u32>,
+    duration: Duration,
+    source: &SourceInUse,
+) -> Result<usize, Stop> {
+    let (shared, relay) = (connection.shared.clone(), &source.relay);
+    let _slot = acquire_slot(connection).await?;
+    let at_most = parts_max.map_or_else(|| shared.compute.threads(), |count| count as usize);
+    let permits = relay.connections_of_plan(shared.wait_timeout, at_most.min(CONNECTIONS_MAX));
+    let mut permits = while_client_waits(connection, permits).await??;
+    let connections_max = permits.num_permits();
+    let division = dray_driver::Division { parts_max, lease: duration, connections_max };
+    let divided = source.session.plan(source_statement(query)?, division);
+    let divided = while_client_waits(connection, divided).await??;
+    let Some(parts) = divided else { return Err(no_parts(&relay.name).into()) };
+    // The others are free again.
+    let permits = permits.split(parts.connections()).ok_or_else(too_many_connections)?;
+    let planned = Parts {
+        schema: Arc::new(source_schema(&parts.schema())?),
+        reason: parts.reason().map(str::to_owned),
+        lease: shared.tickets.lease(duration)?,
+        parts: (0..).map(Share::OfSource).zip(parts.estimates().to_vec()),
+    };
+    relay.hold(planned.lease.plan, duration, parts, permits);
+    send_plan(connection, planned, query).await
+}
+
+fn too_many_connections() -> ServerError {
+    let what = "the source's plan holds more connections than it may";
+    engine::error(ErrorKind::Internal, "XX000", what, "")
+}
+
+/// A statement's parts, and until when they can be read.
+struct Parts<I> {
+    schema: Arc<Schema>,
+    reason: Option<String>,
+    lease: Lease,
+    parts: I,
+}
+
+/// Sends a plan, and returns the number of its parts.
+async fn send_plan(
+    connection: &mut Connection,
+    parts: Parts<impl Iterator<Item = (Share, Estimate)>>,
+    query: &Query,
+) -> Result<usize, Stop> {
+    let Parts { schema, reason, lease, parts } = parts;
+    let tickets = &connection.shared.tickets;
+    let parts = parts.map(|(share, expected)| PlannedPart {
+        rows: expected.rows.value(),
+        bytes: expected.bytes.value(),
+        ticket: tickets.ticket(&lease, &share, query),
+    });
+    let planned = Planned {
+        // The session fills in both.
+        statement: 0,
+        query: 0,
+        schema: schema.clone(),
+        reason: reason.unwrap_or_default(),
+        plan: lease.plan,
+        deadline_us: lease.deadline_us,
+        pass: tickets.pass(&lease),
+        parts: parts.collect(),
+    };
+    let count = planned.parts.len();
     let mut out = Vec::new();
     connection
         .session
@@ -109,32 +202,4 @@ async fn plan_to_end(connection: &mut Connection, request: PlanRequest) -> Resul
         .map_err(|cause| schema_error(&schema, cause.refusal(), cause.to_string()))?;
     connection.send(out).await?;
     Ok(count)
-}
-
-fn planned(
-    shared: &Shared,
-    division: Division,
-    lease: Duration,
-    query: &Query,
-) -> Result<(usize, Planned), ServerError> {
-    let Division { schema, reason, parts } = division;
-    let lease = shared.tickets.lease(lease)?;
-    let parts = parts.into_iter().map(|(portion, expected)| PlannedPart {
-        rows: expected.rows.value(),
-        bytes: expected.bytes.value(),
-        ticket: shared.tickets.ticket(&lease, portion.as_ref(), query),
-    });
-    let parts = parts.collect::<Vec<_>>();
-    let planned = Planned {
-        // The session fills in both.
-        statement: 0,
-        query: 0,
-        schema,
-        reason: reason.unwrap_or_default(),
-        plan: lease.plan,
-        deadline_us: lease.deadline_us,
-        pass: shared.tickets.pass(&lease),
-        parts,
-    };
-    Ok((planned.parts.len(), planned))
 }

@@ -4,7 +4,9 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 
-use dray_driver::Statement;
+use arrow::datatypes::Schema as ArrowSchema;
+use dray_driver::{Parts, Statement};
+use dray_format::Schema;
 use dray_format::arrow::schema_from_arrow;
 use dray_wire::{ErrorKind, Query, ServerError};
 use futures::FutureExt;
@@ -109,33 +111,32 @@ pub(super) async fn start(
     while_planning(connection, lease, planning, work).await
 }
 
-/// Passes a statement on to a source, and starts what sends its rows. The source may take its time,
+/// Passes a statement, or a part of one, on to a source, and starts what sends its rows. The source may take its time,
 /// since many databases run most of a statement before they tell its columns.
 pub(super) async fn start_at_source(
     connection: &mut Connection,
     lease: &Lease,
     query: &Arc<Query>,
     source: &SourceInUse,
+    part: Option<(Arc<dyn Parts>, usize)>,
 ) -> Result<StartedStatement, Stop> {
     let (shared, sent) = (connection.shared.clone(), Instant::now());
     let Some(workers) = lease.workers() else {
         return Err(engine::error(ErrorKind::Internal, "XX000", "no threads", "").into());
     };
-    let statement = Statement {
-        sql: query.sql.clone(),
-        parameters: engine::parameter_row(query)?,
-        limits: query.limits,
-        plan_only: query.plan_only,
-    };
+    let statement = source_statement(query)?;
     let (sink, begins, rows) = relay::channel();
-    while_client_waits(connection, source.session.begin(statement, sink)).await??;
+    match part {
+        None => while_client_waits(connection, source.session.begin(statement, sink)).await??,
+        Some(part) => {
+            let begun = source.session.begin_part(part, statement, sink);
+            while_client_waits(connection, begun).await??;
+        }
+    }
     // If the client leaves or cancels, dropping `rows` stops the session.
     let begun = while_client_waits(connection, begins).await?;
     let Begun { schema, estimate } = begun.unwrap_or_else(|_| Err(relay::lost()))?;
-    let schema = schema_from_arrow(&schema).map_err(|cause| {
-        let hint = "cast the column in the query";
-        engine::error(ErrorKind::Query, "0A000", cause.to_string(), hint)
-    })?;
+    let schema = source_schema(&schema)?;
     let name = &source.relay.name;
     let threads = shared.compute.threads();
     let work = SourceWork::new(name, Arc::new(schema), estimate, threads, rows);
@@ -150,6 +151,24 @@ pub(super) async fn start_at_source(
     let network = network(connection);
     let start = starter.start_work(Work::Source(work), ns_since(sent), query, network);
     Ok(while_client_waits(connection, start).await??)
+}
+
+/// A statement as its source gets it.
+pub(super) fn source_statement(query: &Query) -> Result<Statement, ServerError> {
+    Ok(Statement {
+        sql: query.sql.clone(),
+        parameters: engine::parameter_row(query)?,
+        limits: query.limits,
+        plan_only: query.plan_only,
+    })
+}
+
+/// The columns that a source has announced.
+pub(super) fn source_schema(announced: &ArrowSchema) -> Result<Schema, ServerError> {
+    schema_from_arrow(announced).map_err(|cause| {
+        let hint = "cast the column in the query";
+        engine::error(ErrorKind::Query, "0A000", cause.to_string(), hint)
+    })
 }
 
 /// What is known of the network to the client.

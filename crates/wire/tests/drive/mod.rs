@@ -321,6 +321,7 @@ pub fn asked(mut bytes: &[u8]) -> Result<(Vec<&'static str>, Vec<Asked>), Refuse
             }
             ClientEvent::Cancel | ClientEvent::Ignored => "cancel",
             ClientEvent::Goodbye => "goodbye",
+            ClientEvent::Release => "release",
         });
     }
     session.check_end(bytes.len())?;

@@ -73,8 +73,10 @@ impl Greeting<'_> {
             consumed: 0,
             server: String::new(),
             dialect: None,
+            is_relayed: false,
             place: self.place.clone(),
             shared_uri: self.shared_uri.clone(),
+            options: ConnectOptions { token: None, ..self.options.clone() },
             ticket: None,
             broken: false,
             events: FrameEvents::default(),
@@ -89,6 +91,7 @@ impl Greeting<'_> {
             Frame::Message(ServerEvent::Welcome(Welcome { server, instance, dialect, .. })) => {
                 connection.server = server;
                 connection.dialect = dialect_of(&dialect);
+                connection.is_relayed = !dialect.is_empty();
                 Ok((connection, instance))
             }
             Frame::Message(ServerEvent::Error(error)) => Err(error.into()),

@@ -1,20 +1,55 @@
-//! Plans of parts at a Dray server (protocol.md section 12). The server keeps nothing of a plan, so
-//! the client holds nothing.
+//! Plans of parts at a Dray server (protocol.md section 12). The server keeps nothing of a plan of
+//! its own tables. What it holds for a plan of a source, the client tells it to release.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use dray_format::arrow::schema_to_arrow;
 use dray_wire::partition::{DrayPart, PartDescriptor, PartSource, RandomId};
-use dray_wire::{PlanRequest, Planned, ServerEvent};
+use dray_wire::{PlanRequest, Planned, Secret, ServerEvent};
 
 use super::{DraySource, check_options, encode_parameters, finish_message};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::memory::Arena;
-use crate::options::QueryOptions;
+use crate::options::{ConnectOptions, QueryOptions};
 use crate::partition::PlanOptions;
 use crate::source::frames::Frame;
-use crate::source::{PlannedParts, Source, cancelled, out_of_turn};
+use crate::source::{Holder, PlannedParts, Source, cancelled, out_of_turn};
 use crate::watch::{CancelCheck, Verdict};
+
+/// How long a server is waited for when a plan is released. Otherwise its lease ends.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Tells a server to release a plan of a source.
+#[derive(Debug)]
+struct PlanHolder {
+    uri: String,
+    /// With the plan's pass.
+    options: ConnectOptions,
+    /// The process that planned. A fork of it holds nothing.
+    process: u32,
+}
+
+impl Holder for PlanHolder {}
+
+impl Drop for PlanHolder {
+    fn drop(&mut self) {
+        if std::process::id() != self.process {
+            return;
+        }
+        let until = Instant::now() + self.options.timeout;
+        let mut keep_waiting = || Instant::now() < until;
+        // If the server is gone, so is the plan. If it is not reached, the lease ends the plan.
+        if let Ok(mut server) = DraySource::connect(&self.uri, &self.options, &mut keep_waiting) {
+            let mut out = Vec::new();
+            if server.session.release(&mut out).is_ok() {
+                let late = || Error::new(ErrorKind::Connection, "the server does not read");
+                let mut check = || if keep_waiting() { Ok(()) } else { Err(late()) };
+                let _ = server.send(&out, &mut check);
+            }
+        }
+    }
+}
 
 impl DraySource {
     /// Divides a statement into parts, over this connection.
@@ -51,11 +86,22 @@ impl DraySource {
                 return Err(error);
             }
         };
+        let holder = self.is_relayed.then(|| self.holder(&planned.pass));
         Ok(PlannedParts {
             schema: Arc::new(schema_to_arrow(&planned.schema, query.strings)),
             reason: Some(planned.reason.clone()).filter(|reason| !reason.is_empty()),
             parts: self.describe(sql, &parameters, planned),
-            holder: None,
+            holder,
+        })
+    }
+
+    fn holder(&self, pass: &Secret) -> Box<dyn Holder> {
+        let options = self.options.clone();
+        let timeout = options.timeout.min(RELEASE_TIMEOUT);
+        Box::new(PlanHolder {
+            uri: self.shared_uri.clone(),
+            options: ConnectOptions { token: Some(pass.clone()), timeout, ..options },
+            process: std::process::id(),
         })
     }
 

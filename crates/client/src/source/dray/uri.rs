@@ -116,11 +116,15 @@ impl Uri {
         let address = match &self.place {
             Place::Unix(path) => {
                 let path = path.display().to_string().replace('%', "%25").replace('?', "%3F");
-                format!("dray+unix://{path}")
+                match &self.source {
+                    None => format!("dray+unix://{path}"),
+                    Some(source) => format!("dray+unix://{path}?{SOURCE}={source}"),
+                }
             }
             Place::Tcp { .. } => self.to_string(),
         };
-        if local_socket { address } else { format!("{address}?local_socket=false") }
+        let before = if address.contains('?') { '&' } else { '?' };
+        if local_socket { address } else { format!("{address}{before}local_socket=false") }
     }
 
     /// Whether it has a token.

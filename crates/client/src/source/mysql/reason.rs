@@ -22,6 +22,10 @@ pub(super) enum Reason {
     KeyType(String),
     OrderOfPartitions,
     Small,
+    /// One part was asked for.
+    OneAsked,
+    /// No more may be held.
+    OneConnection,
     FewKeys,
     IndexIsQuicker,
     SelectLimit,
@@ -62,6 +66,8 @@ impl fmt::Display for Reason {
             }
             Self::OrderOfPartitions => "the order of a partitioned table is that of its partitions",
             Self::Small => "the table or this machine is small",
+            Self::OneAsked => "one was asked for",
+            Self::OneConnection => "no more connections than one may be held for its parts",
             Self::FewKeys => "the primary key begins with few values",
             Self::IndexIsQuicker => "an index is quicker than a scan of the table",
             Self::SelectLimit => "sql_select_limit is set",

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use arrow::datatypes::SchemaRef;
 use dray_format::Limits;
 use dray_format::arrow::Decoder;
 use dray_mysql::{CancelCheck as SocketCheck, CopyBytes, Options as RowOptions};
@@ -50,6 +51,11 @@ impl Scan {
         let decoder = decoders.decoder(schema, options.strings);
         let start = Some(start_of(&decoder, estimate));
         Ok(Self { start, decoder, planned: options.plan_only })
+    }
+
+    /// The columns, before the first event.
+    pub(super) fn schema(&self) -> Option<SchemaRef> {
+        self.start.as_ref().map(|start| start.schema.clone())
     }
 
     /// The next event.

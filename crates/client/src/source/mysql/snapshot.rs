@@ -31,6 +31,7 @@ const LOCK_WAIT: u32 = 1;
 const SILENCE_MAX: u32 = 5;
 /// How long to wait before looking whether the statement was cancelled.
 const TICK: Duration = Duration::from_millis(2);
+const BEGIN: &str = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY";
 /// Asks for a statement that has run for long, of those that the user may see.
 const LONG_STATEMENT: &str = "SELECT ID FROM information_schema.PROCESSLIST \
      WHERE COMMAND IN ('Query', 'Execute') AND TIME >= 5 AND ID <> CONNECTION_ID() LIMIT 1";
@@ -128,7 +129,7 @@ impl SnapshotJob<'_> {
             return Ok(Err(Reason::OtherServer));
         }
         let joined = each(vec![(); self.workers], keep_waiting, |(), keep_waiting| {
-            self.worker(keep_waiting)
+            worker(&self.endpoint, self.settings, keep_waiting)
         });
         let mut workers = Vec::with_capacity(joined.len());
         let mut failures = Vec::new();
@@ -219,28 +220,48 @@ impl SnapshotJob<'_> {
         })
     }
 
-    /// A connection that can begin the snapshot.
-    fn worker(&self, keep_waiting: &mut dyn FnMut() -> bool) -> Result<Result<Connection, Reason>> {
-        let mut worker = self.endpoint.connect(keep_waiting)?;
-        let same = worker.run_setup(keep_waiting, |worker, check| {
-            let settings = Settings::of(&mut worker.session, check)?;
-            let isolation = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ";
-            worker.session.ask(isolation, check)?;
-            let wait = format!("SET SESSION lock_wait_timeout = {LOCK_WAIT}");
-            worker.session.ask(&wait, check)?;
-            Ok(settings == *self.settings)
-        })?;
-        Ok(if same { Ok(worker) } else { Err(Reason::OtherSettings) })
-    }
-
     /// Begins a snapshot, and opens the table, which nobody can change then before the transaction
     /// ends.
     fn begin(&self, worker: &mut Connection, check: SocketCheck<'_>) -> Result<()> {
-        let begin = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY";
-        worker.session.ask(begin, check)?;
+        worker.session.ask(BEGIN, check)?;
         worker.session.ask(&format!("SELECT 1 FROM {} LIMIT 0", self.scan.table), check)?;
         Ok(())
     }
+}
+
+/// A connection that can begin a snapshot, and has these settings.
+fn worker(
+    endpoint: &Endpoint,
+    settings: &Settings,
+    keep_waiting: &mut dyn FnMut() -> bool,
+) -> Result<Result<Connection, Reason>> {
+    let mut worker = endpoint.connect(keep_waiting)?;
+    let same = worker.run_setup(keep_waiting, |worker, check| {
+        let found = Settings::of(&mut worker.session, check)?;
+        let isolation = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ";
+        worker.session.ask(isolation, check)?;
+        let wait = format!("SET SESSION lock_wait_timeout = {LOCK_WAIT}");
+        worker.session.ask(&wait, check)?;
+        Ok(found == *settings)
+    })?;
+    Ok(if same { Ok(worker) } else { Err(Reason::OtherSettings) })
+}
+
+/// A connection with these settings that has begun a snapshot of its own.
+///
+/// # Errors
+/// When it can't connect, or `keep_waiting` returns false.
+pub(super) fn alone(
+    endpoint: &Endpoint,
+    settings: &Settings,
+    keep_waiting: &mut dyn FnMut() -> bool,
+) -> Result<Result<Connection, Reason>> {
+    let mut worker = match worker(endpoint, settings, keep_waiting)? {
+        Ok(worker) => worker,
+        Err(reason) => return Ok(Err(reason)),
+    };
+    worker.run_setup(keep_waiting, |worker, check| Ok(worker.session.ask(BEGIN, check)?))?;
+    Ok(Ok(worker))
 }
 
 /// Whether connection `id` holds the lock of this name on the server of `connection`.

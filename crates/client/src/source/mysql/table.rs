@@ -27,9 +27,16 @@ pub(super) struct Table {
     pub(super) timeout: Option<Duration>,
 }
 
+/// The ranges that are wanted.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ranges {
+    pub(super) at_most: usize,
+    /// Whether rows come in the order of the primary key.
+    pub(super) ordered: bool,
+}
+
 impl Table {
-    /// Divides the table of a scan. `connections` is their number, if the user has asked for one,
-    /// and `ordered` says whether rows come in the order of the primary key.
+    /// Divides the table of a scan. `connections` is their number, if the user has asked for one.
     ///
     /// # Errors
     /// When the connection breaks or the statement is cancelled.
@@ -39,14 +46,14 @@ impl Table {
         facts: &Facts,
         sql: &str,
         connections: Option<usize>,
-        ordered: bool,
+        wanted: Ranges,
         check: SocketCheck<'_>,
     ) -> Result<Result<Self, Reason>> {
         let workers = connections.unwrap_or_else(|| facts.workers());
         if workers < 2 {
             return Ok(Err(Reason::Small));
         }
-        if ordered && facts.is_partitioned {
+        if wanted.ordered && facts.is_partitioned {
             return Ok(Err(Reason::OrderOfPartitions));
         }
         let (column, data_type) = match facts.key() {
@@ -80,17 +87,23 @@ impl Table {
         let Some((space, from, to)) = KeySpace::new(data_type, &least, &greatest) else {
             return Ok(Err(key_type()));
         };
-        let count = workers * RANGES_PER_WORKER;
+        let count = (workers * RANGES_PER_WORKER).min(wanted.at_most);
         let bounds = divide(session, scan, &column, (&space, from, to), count, check)?;
         if bounds.is_empty() {
             return Ok(Err(Reason::FewKeys));
         }
         Ok(Ok(Self {
-            ranges: ranges(scan, &column, &bounds),
+            ranges: ranges(scan, &column, &thinned(bounds, wanted.at_most)),
             workers,
             timeout: timeout(session, check)?,
         }))
     }
+}
+
+/// Bounds of at most `ranges_max` ranges, each of about as many of the given ones.
+fn thinned(bounds: Vec<String>, ranges_max: usize) -> Vec<String> {
+    let each = (bounds.len() + 1).div_ceil(ranges_max.max(1));
+    bounds.into_iter().skip(each - 1).step_by(each).collect()
 }
 
 /// A statement for each range. The first and the last are open.
@@ -193,4 +206,22 @@ fn question(scan: &TableScan) -> String {
 fn literal(text: &str) -> String {
     let hex = text.bytes().map(|byte| format!("{byte:02X}")).collect::<String>();
     format!("_utf8mb4 x'{hex}'")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::thinned;
+
+    #[test]
+    fn ranges_are_no_more_than_asked() {
+        let bounds = (1..8).map(|i| i.to_string()).collect::<Vec<_>>();
+        for (ranges_max, expected) in
+            [(usize::MAX, 7), (8, 7), (7, 3), (4, 3), (3, 2), (2, 1), (1, 0), (0, 0)]
+        {
+            let thin = thinned(bounds.clone(), ranges_max);
+            assert_eq!(thin.len(), expected, "{ranges_max}");
+            assert!(thin.iter().all(|bound| bounds.contains(bound)));
+        }
+        assert_eq!(thinned(bounds, 4), ["2", "4", "6"]);
+    }
 }

@@ -11,7 +11,7 @@ use dray_wire::partition::{
 
 use super::super::Event;
 use super::super::frames::DecoderCache;
-use super::super::{PlannedParts, Source, encode_parameters};
+use super::super::{Holder, PlannedParts, Source, encode_parameters};
 use super::PostgresSource;
 use super::connection::Connection;
 use super::held::{LockedRelations, ServerRun, settings, snapshot_digest, sorted_oids};
@@ -38,10 +38,12 @@ const ATTEMPTS: usize = 5;
 
 /// The connection that holds a plan's snapshot. Dropping it gives the snapshot up.
 #[derive(Debug)]
-pub(crate) struct SnapshotHolder {
+struct SnapshotHolder {
     connection: Connection,
     process: u32,
 }
+
+impl Holder for SnapshotHolder {}
 
 impl Drop for SnapshotHolder {
     fn drop(&mut self) {
@@ -115,7 +117,8 @@ impl PostgresSource {
             planning.describe(planner, run.name, exported, check)
         });
         let (schema, parts, reason) = planned?;
-        let holder = Some(SnapshotHolder { connection: planner, process: std::process::id() });
+        let holder = SnapshotHolder { connection: planner, process: std::process::id() };
+        let holder: Option<Box<dyn Holder>> = Some(Box::new(holder));
         Ok(PlannedParts { parts, schema, reason: reason.map(|why| why.to_string()), holder })
     }
 
