@@ -138,8 +138,8 @@ impl Plan {
         self.reason.as_deref()
     }
 
-    /// Gives a database's snapshot up. Parts that nobody has begun to read are then errors. Those of
-    /// a Dray server's own tables can be read on until the lease ends.
+    /// Gives a database's snapshot up. Parts that nobody has begun to read are then errors. Those
+    /// of a Dray server's own tables can be read on until the lease ends.
     pub fn release(&self) {
         let holder = self.holder.lock().unwrap_or_else(PoisonError::into_inner).take();
         // Outside of the lock: it waits for the server.

@@ -115,8 +115,8 @@ pub trait Parts: Debug + Send + Sync {
     /// How many connections to the database are held.
     fn connections(&self) -> usize;
 
-    /// Passes the rows of a part on to `sink`, as [`Session::run`] does. `statement` is the one that
-    /// was divided, with the limits of whoever reads.
+    /// Passes the rows of a part on to `sink`, as [`Session::run`] does. `statement` is the one
+    /// that was divided, with the limits of whoever reads.
     ///
     /// # Errors
     /// If the snapshot or a connection is lost.

@@ -111,8 +111,8 @@ pub(super) async fn start(
     while_planning(connection, lease, planning, work).await
 }
 
-/// Passes a statement, or a part of one, on to a source, and starts what sends its rows. The source may take its time,
-/// since many databases run most of a statement before they tell its columns.
+/// Passes a statement, or a part of one, on to a source, and starts what sends its rows. The source
+/// may take its time, since many databases run most of a statement before they tell its columns.
 pub(super) async fn start_at_source(
     connection: &mut Connection,
     lease: &Lease,
