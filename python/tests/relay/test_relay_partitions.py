@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+import adbc_client
 import pyarrow as pa
 import pytest
 from mysql_server import MariaServer
@@ -263,3 +264,18 @@ def test_lost_connections(
         read(plan.partitions[0])
     with client.partitions(f"SELECT id FROM {TABLE}", at_most=3) as again:
         again.verify([read(part)[1] for part in again])
+
+
+def test_adbc(served: Relay, name: str) -> None:
+    uri = served.uri(name, TOKEN)
+    options = {"dray.at_most": "3"}
+    with adbc_client.connect(uri, options) as planner, adbc_client.connect(uri) as reader:
+        with planner.cursor() as cursor:
+            parts, schema = cursor.adbc_execute_partitions(f"SELECT id FROM {TABLE}")
+        assert 2 <= len(parts) <= 3 and schema is not None and schema.names == ["id"]
+        rows = 0
+        for part in parts:
+            with reader.cursor() as cursor:
+                cursor.adbc_read_partition(part)
+                rows += cursor.fetch_arrow_table().num_rows
+        assert rows == ROWS
