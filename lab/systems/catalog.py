@@ -44,7 +44,7 @@ ABSENT = (
     ("MySQL 5.6 by ODBC", "MariaDB's driver asks for a variable that this server lacks"),
     ("MySQL's own ODBC and C library", "not in Debian; MariaDB's are used for both"),
     ("HyPer by COPY binary", "the server says that the format is disabled"),
-    ("HyPer by ODBC and JDBC", "not part of the benchmark yet"),
+    ("HyPer by ODBC", "PostgreSQL's driver sends two statements at once, which HyPer refuses"),
     ("ClickHouse of today", "chDB is embedded, without a protocol; Debian's server is of 2018"),
     ("ClickHouse by ODBC and JDBC", "their drivers use HTTP, and need newer servers"),
     ("LAN with a round trip of 0.3 ms", "no netem in this kernel; the emulator ends at 200 Mbit/s"),

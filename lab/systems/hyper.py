@@ -1,15 +1,16 @@
-"""HyPer, which speaks PostgreSQL's protocol: libpq. Its COPY has no binary format."""
+"""HyPer, which speaks PostgreSQL's protocol: libpq, JDBC. Its COPY has no binary format."""
 
 from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
+from urllib.parse import quote
 
 from lab.common.contender import Setting
 from lab.common.loaded_server import LoadedServer, is_installed, run
 from lab.common.machine import package_version
 from lab.postgres.server import drain_program
-from lab.systems.system import Entry, Program, System
+from lab.systems.system import Entry, Program, System, jdbc
 
 USER = "lab"
 
@@ -57,7 +58,15 @@ def entries(setting: Setting) -> list[Entry]:
             lambda: [drain_program(), server.login(server.database), form, sql],
         )
 
+    address = setting.testbed.address
+
+    def by_jdbc() -> list[object]:
+        database = quote(str(server.database), safe="")
+        url = f"jdbc:postgresql://{address}:{server.port}/{database}"
+        return list(jdbc(url, sql, f"user={USER}", "sslmode=disable"))
+
     return [
+        Entry(Program("hyper-jdbc", "JDBC", server, by_jdbc)),
         Entry(drained("text", "libpq, rows as text", "text"), in_figures=True),
         Entry(drained("binary", "libpq, binary rows", "binary")),
     ]
