@@ -160,6 +160,7 @@ def read(
     numeric: str = "text",
     nonfinite: NonFinite = "error",
     partitions: Partitions = "auto",
+    partition_by: str | None = None,
     ordered: bool = False,
     progress: Callable[[_dray.Progress], object] | None = None,
 ) -> Table:
@@ -179,7 +180,7 @@ def read(
         As for :func:`connect`. They do not apply to an open connection.
     chunk_bytes_max, decoded_bytes_max, batch_rows, batch_bytes, compression, checksums
         As for :meth:`Connection.query`. They do not apply to an open connection.
-    partitions, ordered, progress
+    partitions, partition_by, ordered, progress
         As for :meth:`Connection.query`. They do not apply to an open connection.
     row_bytes_max, strings, extension, numeric, nonfinite
         As for :meth:`Connection.query`.
@@ -221,6 +222,7 @@ def read(
         numeric=numeric,
         nonfinite=nonfinite,
         partitions=partitions,
+        partition_by=partition_by,
         ordered=ordered,
         progress=progress,
     )
@@ -303,6 +305,7 @@ class Connection(Planning, Writes):
         numeric: str = "text",
         nonfinite: NonFinite = "error",
         partitions: Partitions = "auto",
+        partition_by: str | None = None,
         ordered: bool = False,
         progress: Callable[[_dray.Progress], object] | None = None,
     ) -> Result:
@@ -357,6 +360,9 @@ class Connection(Planning, Writes):
             PostgreSQL's free connections. A statement that can't be split uses one connection;
             ``stats.path_reason`` says why. MySQL and MariaDB need the privilege RELOAD, and MySQL
             a number: it holds back other sessions for a moment.
+        partition_by : str, optional
+            MySQL and MariaDB only. The column by whose values several connections divide a table,
+            the first of an index. By default it is that of the primary key.
         ordered : bool
             PostgreSQL and MySQL only. Whether rows keep the order of the table, or of its primary
             key, even over several connections.
@@ -397,6 +403,7 @@ class Connection(Planning, Writes):
             numeric,
             nonfinite,
             str(partitions),
+            partition_by,
             ordered,
             progress,
         )
@@ -417,6 +424,7 @@ class Connection(Planning, Writes):
         numeric: str = "text",
         nonfinite: NonFinite = "error",
         partitions: Partitions = "auto",
+        partition_by: str | None = None,
         ordered: bool = False,
         progress: Callable[[_dray.Progress], object] | None = None,
     ) -> Objects:
@@ -432,8 +440,8 @@ class Connection(Planning, Writes):
             How rows travel from a Dray server: as pages, which need no decoding, or as encoded
             columns, of which this process builds pages. ``"auto"`` is for pages on one host, and
             otherwise for what costs less on this network. PostgreSQL sends no pages.
-        row_bytes_max, compression, checksums, extension, numeric, nonfinite, partitions, ordered,
-        progress
+        row_bytes_max, compression, checksums, extension, numeric, nonfinite, partitions,
+        partition_by, ordered, progress
             As in :meth:`query`.
 
         Returns
@@ -465,6 +473,7 @@ class Connection(Planning, Writes):
             numeric,
             nonfinite,
             str(partitions),
+            partition_by,
             ordered,
             progress,
         )

@@ -41,6 +41,7 @@ class Connection:
         numeric: str,
         nonfinite: str,
         partitions: str,
+        partition_by: str | None,
         ordered: bool,
         progress: Callable[[Progress], object] | None,
     ) -> Result: ...
@@ -56,6 +57,7 @@ class Connection:
         numeric: str,
         nonfinite: str,
         partitions: str,
+        partition_by: str | None,
         ordered: bool,
         progress: Callable[[Progress], object] | None,
     ) -> Objects: ...

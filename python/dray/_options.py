@@ -43,6 +43,7 @@ class QueryOptions(TypedDict, total=False):
     numeric: str
     nonfinite: NonFinite
     partitions: Partitions
+    partition_by: str | None
     ordered: bool
     progress: Callable[[_dray.Progress], object] | None
 

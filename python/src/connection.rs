@@ -106,6 +106,7 @@ impl Connection {
         numeric: &str,
         nonfinite: &str,
         partitions: &str,
+        partition_by: Option<String>,
         ordered: bool,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Result> {
@@ -126,8 +127,11 @@ impl Connection {
             checksums: checksum_choice(checksums).map_err(wrong)?,
             strings: string_layout(strings).map_err(wrong)?,
             plan_only: false,
-            postgres: postgres_options(extension, numeric, nonfinite, partitions, ordered)
-                .map_err(wrong)?,
+            postgres: PostgresOptions {
+                partition_by,
+                ordered,
+                ..postgres_options(extension, numeric, nonfinite, partitions).map_err(wrong)?
+            },
             ..QueryOptions::default()
         };
         let lease = self.lease(py)?;
@@ -157,6 +161,7 @@ impl Connection {
         numeric: &str,
         nonfinite: &str,
         partitions: &str,
+        partition_by: Option<String>,
         ordered: bool,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Objects> {
@@ -170,8 +175,11 @@ impl Connection {
             compression: compression.parse::<CompressionChoice>().map_err(wrong)?,
             checksums: checksum_choice(checksums).map_err(wrong)?,
             objects: layout.parse::<RowLayout>().map_err(wrong)?,
-            postgres: postgres_options(extension, numeric, nonfinite, partitions, ordered)
-                .map_err(wrong)?,
+            postgres: PostgresOptions {
+                partition_by,
+                ordered,
+                ..postgres_options(extension, numeric, nonfinite, partitions).map_err(wrong)?
+            },
             ..QueryOptions::default()
         };
         let lease = self.lease(py)?;
@@ -201,14 +209,13 @@ fn postgres_options(
     numeric: &str,
     nonfinite: &str,
     partitions: &str,
-    ordered: bool,
 ) -> std::result::Result<PostgresOptions, String> {
     Ok(PostgresOptions {
         extension: extension.parse()?,
         numeric: numeric.parse::<NumericAs>()?,
         nonfinite: nonfinite.parse::<NonFinite>()?,
         partitions: partitions.parse::<Partitions>()?,
-        ordered,
+        ..PostgresOptions::default()
     })
 }
 

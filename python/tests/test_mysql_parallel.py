@@ -433,3 +433,47 @@ def test_fewer_connections_than_asked(shop: MariaServer) -> None:
     assert table.num_rows == ROWS
     assert reason.startswith("2 connections, one snapshot; one of them failed: ")
     assert "max_user_connections" in reason
+
+
+def test_a_column_that_is_named(shop: MariaServer, connection: dray.Connection) -> None:
+    """A table without a primary key that can be divided, by the columns of its indexes."""
+    shop.run(
+        "CREATE TABLE par_named (id uuid PRIMARY KEY, k int, name varchar(40), day date NOT NULL, "
+        "part varchar(40), plain int, UNIQUE INDEX `by ``k` (k), INDEX (name, k), INDEX (day), "
+        "INDEX (part(3)))",
+        "INSERT INTO par_named SELECT UUID(), IF(seq % 10 = 0, NULL, seq), "
+        f"IF(seq % 7 = 0, NULL, MD5(seq)), '2000-01-01' + INTERVAL seq % 900 DAY, 'x', seq "
+        f"FROM seq_1_to_{ROWS}",
+        "ANALYZE TABLE par_named",
+    )
+    sql = "SELECT plain, k, name FROM par_named"
+    expected = connection.query(sql, partitions=1).to_arrow().sort_by("plain")
+    _, why = read(connection, sql)
+    assert "its key begins with a uuid" in why
+
+    def read_by(column: str, sql: str = sql, **options: bool) -> tuple[pa.Table, str]:
+        result = connection.query(sql, partitions=3, partition_by=column, **options)
+        table = result.to_arrow()
+        assert result.stats is not None
+        return table, result.stats.path_reason
+
+    for column in ("k", "K", "name", "day"):
+        table, why = read_by(column)
+        assert "3 connections" in why
+        assert table.sort_by("plain").equals(expected), column
+    some = "SELECT plain FROM par_named WHERE plain <= 1000 OR k IS NULL"
+    table, why = read_by("k", some)
+    assert "3 connections" in why and table.num_rows == 1000 + (ROWS - 1000) // 10
+    for column in ("plain", "part", "nowhere", "it's"):
+        table, why = read_by(column)
+        assert f'no index of its table begins with the column "{column}"' in why
+        assert table.num_rows == ROWS
+    _, why = read_by("k", ordered=True)
+    assert "that of the primary key" in why
+    listed = subprocess.run(
+        [str(binary()), "explain", shop.uri(), sql, "--partitions", "2", "--partition-by", "day"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "2 connections" in listed.stdout

@@ -110,6 +110,10 @@ impl QuerySettings {
             "dray.numeric" => options.postgres.numeric = parsed(key, value)?,
             "dray.nonfinite" => options.postgres.nonfinite = parsed(key, value)?,
             "dray.partitions" => options.postgres.partitions = parsed(key, value)?,
+            "dray.partition_by" => {
+                options.postgres.partition_by =
+                    Some(value.to_owned()).filter(|name| !name.is_empty());
+            }
             "dray.ordered" => options.postgres.ordered = boolean(key, value)?,
             "dray.at_most" => self.plan.at_most = Some(parsed(key, value)?),
             "dray.lease" => self.plan.lease = seconds(key, value)?,
@@ -136,6 +140,7 @@ impl QuerySettings {
             "dray.numeric" => postgres.numeric.to_string(),
             "dray.nonfinite" => postgres.nonfinite.to_string(),
             "dray.partitions" => postgres.partitions.to_string(),
+            "dray.partition_by" => postgres.partition_by.clone()?,
             "dray.ordered" => boolean_text(postgres.ordered),
             "dray.at_most" => self.plan.at_most?.to_string(),
             "dray.lease" => self.plan.lease.as_secs_f64().to_string(),

@@ -58,6 +58,10 @@ pub(crate) struct Statement {
     /// Connections that read a table in one snapshot: auto, or a number
     #[arg(long, value_name = "N", default_value_t, help_heading = "PostgreSQL and MySQL")]
     partitions: Partitions,
+    /// Column by whose values several connections divide a table of MySQL, the first of an index
+    /// [default: that of the primary key]
+    #[arg(long, value_name = "COLUMN", help_heading = "PostgreSQL and MySQL")]
+    partition_by: Option<String>,
     /// Keep the order of the table's rows with several connections
     #[arg(long, help_heading = "PostgreSQL and MySQL")]
     ordered: bool,
@@ -191,6 +195,7 @@ impl Statement {
                 numeric: self.numeric,
                 nonfinite: self.nonfinite,
                 partitions: self.partitions,
+                partition_by: self.partition_by.clone(),
                 ordered: self.ordered,
             },
             ..QueryOptions::default()

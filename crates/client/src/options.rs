@@ -128,7 +128,7 @@ pub enum ParameterTyping {
 }
 
 /// How the result of a database is read, and what becomes of values that Arrow can't hold.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PostgresOptions {
     /// Whether to use the server's extension.
     pub extension: ExtensionChoice,
@@ -138,6 +138,9 @@ pub struct PostgresOptions {
     pub nonfinite: NonFinite,
     /// The number of connections that read a table.
     pub partitions: Partitions,
+    /// The column by whose values several connections divide a table of MySQL, first of an index.
+    /// None is the primary key.
+    pub partition_by: Option<String>,
     /// Keeps the order of the table's rows, or of MySQL's primary key, when several connections
     /// read it.
     pub ordered: bool,

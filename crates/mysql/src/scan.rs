@@ -129,38 +129,55 @@ impl TableScan {
         self.condition.is_some()
     }
 
-    /// The statement for the rows whose `column` is at least `from` and less than `to`, both as
-    /// literals; None is unlimited. The server reads them by the primary key, in its order.
-    pub fn key_range(&self, column: &str, from: Option<&str>, to: Option<&str>) -> String {
-        let mut conditions = key_conditions(&self.qualifier, column, from, to);
-        if let Some(condition) = &self.condition {
-            conditions.push(format!("({condition})"));
-        }
-        let head = &self.head;
-        match conditions.as_slice() {
-            [] => format!("{head} FORCE INDEX (PRIMARY)"),
-            _ => format!("{head} FORCE INDEX (PRIMARY) WHERE {}", conditions.join(" AND ")),
-        }
+    /// The statement for the rows whose key is at least `from` and less than `to`, both as
+    /// literals; None is unlimited. The server reads them by the key's index, in its order. With
+    /// either end, rows without a key are left out.
+    pub fn key_range(&self, key: &Key, from: Option<&str>, to: Option<&str>) -> String {
+        self.by_index(key, key.range(&self.qualifier, from, to))
+    }
+
+    /// The statement for the rows whose key is NULL.
+    pub fn without_key(&self, key: &Key) -> String {
+        self.by_index(key, vec![format!("{}.{} IS NULL", self.qualifier, key.column)])
+    }
+
+    fn by_index(&self, key: &Key, mut conditions: Vec<String>) -> String {
+        let condition = self.condition.as_ref();
+        conditions.extend(condition.map(|condition| format!("({condition})")));
+        key.by_index(&self.head, &conditions)
     }
 
     /// A query of as many rows as [`Self::key_range`] has without the statement's condition.
-    pub fn count_range(&self, column: &str, from: Option<&str>, to: Option<&str>) -> String {
-        let table = &self.table;
-        let conditions = key_conditions(table, column, from, to);
-        match conditions.as_slice() {
-            [] => format!("SELECT 1 FROM {table} FORCE INDEX (PRIMARY)"),
-            _ => format!(
-                "SELECT 1 FROM {table} FORCE INDEX (PRIMARY) WHERE {}",
-                conditions.join(" AND ")
-            ),
-        }
+    pub fn count_range(&self, key: &Key, from: Option<&str>, to: Option<&str>) -> String {
+        let head = format!("SELECT 1 FROM {}", self.table);
+        key.by_index(&head, &key.range(&self.table, from, to))
     }
 }
 
-fn key_conditions(table: &str, column: &str, from: Option<&str>, to: Option<&str>) -> Vec<String> {
-    let from = from.map(|from| format!("{table}.{column} >= {from}"));
-    let to = to.map(|to| format!("{table}.{column} < {to}"));
-    from.into_iter().chain(to).collect()
+/// What a table is divided by. Names are quoted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Key {
+    /// An index, `PRIMARY` for that of the primary key.
+    pub index: String,
+    /// Its first column.
+    pub column: String,
+}
+
+impl Key {
+    fn range(&self, table: &str, from: Option<&str>, to: Option<&str>) -> Vec<String> {
+        let column = &self.column;
+        let from = from.map(|from| format!("{table}.{column} >= {from}"));
+        let to = to.map(|to| format!("{table}.{column} < {to}"));
+        from.into_iter().chain(to).collect()
+    }
+
+    fn by_index(&self, head: &str, conditions: &[String]) -> String {
+        let by = format!("{head} FORCE INDEX ({})", self.index);
+        match conditions {
+            [] => by,
+            _ => format!("{by} WHERE {}", conditions.join(" AND ")),
+        }
+    }
 }
 
 /// Refuses a token that no scan of a table has. `before` are the tokens before it.

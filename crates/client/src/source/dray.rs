@@ -354,8 +354,8 @@ fn check_options(options: &QueryOptions) -> Result<()> {
     match options.postgres == PostgresOptions::default() {
         true => Ok(()),
         false => Err(Error::usage(
-            "extension, numeric, nonfinite, partitions and ordered are for PostgreSQL and MySQL \
-             themselves; this is a Dray server",
+            "extension, numeric, nonfinite, partitions, partition_by and ordered are for \
+             PostgreSQL and MySQL themselves; this is a Dray server",
         )),
     }
 }

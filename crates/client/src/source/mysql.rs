@@ -192,9 +192,12 @@ impl MysqlSource {
             Err(reason) => return Ok(Err(reason)),
         };
         let mut estimate = Estimate::default();
-        let ranges = Ranges { at_most: size.ranges_max, ordered: options.postgres.ordered };
+        let PostgresOptions { ordered, partition_by, .. } = &options.postgres;
+        let ranges = Ranges { at_most: size.ranges_max, ordered: *ordered };
+        let by = partition_by.as_deref();
         let prepared = self.run(cancel, |connection, check| {
-            let prepared = prepare(connection, &scan, sql, asked, ranges, &mut estimate, check);
+            let prepared =
+                prepare(connection, (&scan, by), sql, asked, ranges, &mut estimate, check);
             match prepared {
                 // If the user's statement is wrong, running it will say so.
                 Err(error) if is_refusal(&error) && connection.session.is_usable() => {
@@ -207,7 +210,7 @@ impl MysqlSource {
         let (table, settings) = match prepared {
             Ok(prepared) => prepared,
             Err(reason) => {
-                if asked.is_none() {
+                if asked.is_none() && by.is_none() {
                     self.small_tables.note(sql);
                 }
                 return Ok(Err(reason));
@@ -237,12 +240,15 @@ impl MysqlSource {
         options: &QueryOptions,
     ) -> Result<(TableScan, Option<usize>), Reason> {
         let session = &self.connection.session;
+        let by_primary_key = options.postgres.partition_by.is_none();
         let asked = match options.postgres.partitions {
             Partitions::Exactly(count) => Some(usize::from(count)),
             Partitions::Auto if self.connections_failed => {
                 return Err(Reason::ConnectionsFailedBefore);
             }
-            Partitions::Auto if self.small_tables.has(sql) => return Err(Reason::SmallTableBefore),
+            Partitions::Auto if by_primary_key && self.small_tables.has(sql) => {
+                return Err(Reason::SmallTableBefore);
+            }
             Partitions::Auto => None,
         };
         if self.own != OwnTransaction::None || session.is_in_transaction() {
@@ -488,7 +494,7 @@ fn control_statements(step: Transaction) -> Vec<String> {
 /// Sets the estimate of the result, whether or not they read it.
 fn prepare(
     connection: &mut Connection,
-    scan: &TableScan,
+    (scan, by): (&TableScan, Option<&str>),
     sql: &str,
     asked: Option<usize>,
     ranges: Ranges,
@@ -496,7 +502,7 @@ fn prepare(
     check: SocketCheck<'_>,
 ) -> Result<Result<(Table, Settings), Reason>> {
     let session = &mut connection.session;
-    let Some(facts) = Facts::of(session, scan, check)? else {
+    let Some(facts) = Facts::of(session, scan, by, check)? else {
         return Ok(Err(Reason::UnknownTable));
     };
     if let Some(rows) = facts.rows.filter(|_| !scan.is_filtered()) {
@@ -521,9 +527,8 @@ fn is_refusal(error: &Error) -> bool {
 
 /// Refuses options that would be ignored.
 fn check_options(options: &QueryOptions) -> Result<()> {
-    let PostgresOptions { extension, numeric, nonfinite: _, partitions: _, ordered: _ } =
-        options.postgres;
-    if extension == ExtensionChoice::Always || numeric != NumericAs::default() {
+    let PostgresOptions { extension, numeric, .. } = &options.postgres;
+    if *extension == ExtensionChoice::Always || *numeric != NumericAs::default() {
         return Err(Error::usage(
             "extension and numeric are for PostgreSQL; this is a MySQL or MariaDB server",
         ));

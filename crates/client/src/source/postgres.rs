@@ -368,6 +368,11 @@ impl Source for PostgresSource {
         cancel: CancelCheck<'_>,
     ) -> Result<()> {
         self.scan = Scan::None;
+        if options.postgres.partition_by.is_some() {
+            return Err(Error::usage(
+                "partition_by is for MySQL and MariaDB; PostgreSQL's tables are divided by blocks",
+            ));
+        }
         // The server would accept more values than there are parameters.
         let given = options.parameters.as_ref().map_or(0, |row| row.num_columns());
         match self.connection.session.parameters_in(sql) {

@@ -4,26 +4,43 @@ fn scan(sql: &str) -> TableScan {
     TableScan::parse(sql, true).unwrap()
 }
 
+fn key(column: &str) -> Key {
+    Key { index: "PRIMARY".to_owned(), column: column.to_owned() }
+}
+
 #[test]
 fn statements_that_are_table_scans() {
     let read = scan("SELECT a, lower(b) x FROM s.`T ``x` AS t WHERE a > 5 OR b IN ('x;') -- yes");
     assert_eq!(read.table, "s.`T ``x`");
     assert_eq!(read.names, (Some("s".to_owned()), "T `x".to_owned()));
     assert_eq!(
-        read.key_range("`id`", Some("3"), Some("8")),
+        read.key_range(&key("`id`"), Some("3"), Some("8")),
         "SELECT a, lower(b) x FROM s.`T ``x` AS t FORCE INDEX (PRIMARY) WHERE t.`id` >= 3 AND \
          t.`id` < 8 AND ( a > 5 OR b IN ('x;'))"
     );
     assert_eq!(
-        read.count_range("`id`", None, Some("8")),
+        read.count_range(&key("`id`"), None, Some("8")),
         "SELECT 1 FROM s.`T ``x` FORCE INDEX (PRIMARY) WHERE s.`T ``x`.`id` < 8"
     );
     let read = scan("select * from lineitem;  ");
     assert_eq!(read.names, (None, "lineitem".to_owned()));
-    assert_eq!(read.key_range("k", None, None), "select * from lineitem FORCE INDEX (PRIMARY)");
     assert_eq!(
-        read.key_range("k", Some("'a'"), None),
+        read.key_range(&key("k"), None, None),
+        "select * from lineitem FORCE INDEX (PRIMARY)"
+    );
+    assert_eq!(
+        read.key_range(&key("k"), Some("'a'"), None),
         "select * from lineitem FORCE INDEX (PRIMARY) WHERE lineitem.k >= 'a'"
+    );
+    let other = Key { index: "`by k`".to_owned(), column: "`k`".to_owned() };
+    let filtered = scan("SELECT a FROM t AS x WHERE b = 1 OR c = 2");
+    assert_eq!(
+        filtered.key_range(&other, None, Some("3")),
+        "SELECT a FROM t AS x FORCE INDEX (`by k`) WHERE x.`k` < 3 AND ( b = 1 OR c = 2)"
+    );
+    assert_eq!(
+        filtered.without_key(&other),
+        "SELECT a FROM t AS x FORCE INDEX (`by k`) WHERE x.`k` IS NULL AND ( b = 1 OR c = 2)"
     );
     for sql in [
         "SELECT a FROM t # a comment; and more",
@@ -151,7 +168,7 @@ fn random_statements() {
         let escapes = next(2) == 0;
         let Ok(read) = TableScan::parse(&sql, escapes) else { continue };
         scans += 1;
-        let limited = read.key_range("`k`", Some("1"), Some("2"));
+        let limited = read.key_range(&key("`k`"), Some("1"), Some("2"));
         let before = tokens(&sql, escapes).unwrap();
         let after = tokens(&limited, escapes).unwrap();
         let mut rest = after.iter().map(|token| token.text);

@@ -1,6 +1,6 @@
-//! Divides a table into ranges of its primary key with about the same number of rows.
+//! Divides a table into ranges of a key with about the same number of rows.
 
-use dray_mysql::{CancelCheck as SocketCheck, Connection as Socket, Session, TableScan};
+use dray_mysql::{CancelCheck as SocketCheck, Connection as Socket, Key, Session, TableScan};
 
 use super::explain::explain;
 use super::keys::KeySpace;
@@ -29,7 +29,7 @@ struct Piece {
 pub(super) fn divide(
     session: &mut Session<Socket>,
     scan: &TableScan,
-    column: &str,
+    key: &Key,
     (space, from, to): (&KeySpace, i128, i128),
     count: usize,
     check: SocketCheck<'_>,
@@ -38,7 +38,7 @@ pub(super) fn divide(
         for asked in pieces.chunks_mut(ASKED_AT_ONCE) {
             let queries = asked.iter().map(|piece| {
                 let [from, to] = [piece.from, piece.to].map(|end| space.literal(end));
-                scan.count_range(column, Some(&from), Some(&to))
+                scan.count_range(key, Some(&from), Some(&to))
             });
             let sql = queries.collect::<Vec<_>>().join(" UNION ALL ");
             let lines = explain(session, &sql, check)?;

@@ -1,4 +1,4 @@
-//! Values of a primary key's first column as positions, so that a range of them has a middle.
+//! Values of a key's column as positions, so that a range of them has a middle.
 //!
 //! Literals divide a table if the server orders them as they are given. It does so for numbers,
 //! dates and bytes. Strings have the order of their collation, which only the server knows: it

@@ -18,9 +18,13 @@ pub(super) enum Reason {
     /// The table's engine has no snapshots.
     Engine(String),
     NoPrimaryKey,
-    /// The primary key begins with a column of this type.
+    /// No index begins with the column that was named.
+    NoIndex(String),
+    /// The key is a column of this type.
     KeyType(String),
     OrderOfPartitions,
+    /// Another key was named than the one that the order is of.
+    OrderOfKey,
     Small,
     /// One part was asked for.
     OneAsked,
@@ -60,15 +64,21 @@ impl fmt::Display for Reason {
             Self::Engine(engine) => {
                 return write!(f, "tables of {engine} have no snapshots, those of InnoDB have");
             }
-            Self::NoPrimaryKey => "its table has no primary key",
-            Self::KeyType(name) => {
-                return write!(f, "the primary key begins with a {name}, which is not divided");
+            Self::NoPrimaryKey => {
+                "its table has no primary key; partition_by can name another column"
             }
+            Self::KeyType(name) => {
+                return write!(f, "its key begins with a {name}, which is not divided");
+            }
+            Self::NoIndex(column) => {
+                return write!(f, "no index of its table begins with the column {column:?}");
+            }
+            Self::OrderOfKey => "the order that was asked for is that of the primary key",
             Self::OrderOfPartitions => "the order of a partitioned table is that of its partitions",
             Self::Small => "the table or this machine is small",
             Self::OneAsked => "one was asked for",
             Self::OneConnection => "no more connections than one may be held for its parts",
-            Self::FewKeys => "the primary key begins with few values",
+            Self::FewKeys => "its key begins with few values",
             Self::IndexIsQuicker => "an index is quicker than a scan of the table",
             Self::SelectLimit => "sql_select_limit is set",
             Self::OracleMode => "sql_mode is ORACLE",

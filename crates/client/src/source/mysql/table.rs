@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dray_mysql::{CancelCheck as SocketCheck, Connection as Socket, Session, TableScan};
+use dray_mysql::{CancelCheck as SocketCheck, Connection as Socket, Key, Session, TableScan};
 
 use super::divide::divide;
 use super::explain::explain;
@@ -13,13 +13,15 @@ use crate::error::Result;
 
 /// The fewest bytes to read that are worth a connection.
 const CONNECTION_BYTES_MIN: u64 = 32 << 20;
+/// The name of a primary key's index, which needs no quotes.
+const PRIMARY: &str = "PRIMARY";
 /// Ranges for each connection, so that all connections end at about the same time.
 const RANGES_PER_WORKER: usize = 8;
 
 /// A table that can be read over several connections.
 #[derive(Debug)]
 pub(super) struct Table {
-    /// A statement for each range of the primary key, in its order.
+    /// A statement for each range of the key, in its order.
     pub(super) ranges: Vec<String>,
     /// Connections to read it with.
     pub(super) workers: usize,
@@ -56,12 +58,15 @@ impl Table {
         if wanted.ordered && facts.is_partitioned {
             return Ok(Err(Reason::OrderOfPartitions));
         }
-        let (column, data_type) = match facts.key() {
+        let (key, data_type) = match facts.key() {
             Ok(key) => key,
             Err(reason) => return Ok(Err(reason)),
         };
+        if wanted.ordered && key.index != PRIMARY {
+            return Ok(Err(Reason::OrderOfKey));
+        }
         let key_type = || Reason::KeyType(data_type.name.clone());
-        let Some(ends) = KeySpace::question(&data_type.name, &column) else {
+        let Some(ends) = KeySpace::question(&data_type.name, &key.column) else {
             return Ok(Err(key_type()));
         };
         // A temporary table hides another of its name, and only from other sessions.
@@ -73,7 +78,7 @@ impl Table {
         let plan = explain(session, sql, check)?;
         let is_scan = plan.iter().all(|line| match line.access.as_str() {
             "ALL" | "index" => true,
-            "range" => line.key.as_deref() == Some("PRIMARY"),
+            "range" => line.key.as_deref() == Some(PRIMARY),
             _ => false,
         });
         if plan.len() != 1 || !is_scan {
@@ -88,12 +93,12 @@ impl Table {
             return Ok(Err(key_type()));
         };
         let count = (workers * RANGES_PER_WORKER).min(wanted.at_most);
-        let bounds = divide(session, scan, &column, (&space, from, to), count, check)?;
+        let bounds = divide(session, scan, &key, (&space, from, to), count, check)?;
         if bounds.is_empty() {
             return Ok(Err(Reason::FewKeys));
         }
         Ok(Ok(Self {
-            ranges: ranges(scan, &column, &thinned(bounds, wanted.at_most)),
+            ranges: ranges(scan, &key, facts.is_nullable, bounds, wanted.at_most),
             workers,
             timeout: timeout(session, check)?,
         }))
@@ -106,14 +111,21 @@ fn thinned(bounds: Vec<String>, ranges_max: usize) -> Vec<String> {
     bounds.into_iter().skip(each - 1).step_by(each).collect()
 }
 
-/// A statement for each range. The first and the last are open.
-fn ranges(scan: &TableScan, column: &str, bounds: &[String]) -> Vec<String> {
-    (0..=bounds.len())
-        .map(|i| {
-            let from = i.checked_sub(1).and_then(|i| bounds.get(i)).map(String::as_str);
-            scan.key_range(column, from, bounds.get(i).map(String::as_str))
-        })
-        .collect()
+/// A statement for each of at most `ranges_max` ranges, and at least two. The first and the last are
+/// open. Rows without a key come before.
+fn ranges(
+    scan: &TableScan,
+    key: &Key,
+    is_nullable: bool,
+    bounds: Vec<String>,
+    ranges_max: usize,
+) -> Vec<String> {
+    let bounds = thinned(bounds, ranges_max.saturating_sub(usize::from(is_nullable)).max(2));
+    let of_keys = (0..=bounds.len()).map(|i| {
+        let from = i.checked_sub(1).and_then(|i| bounds.get(i)).map(String::as_str);
+        scan.key_range(key, from, bounds.get(i).map(String::as_str))
+    });
+    is_nullable.then(|| scan.without_key(key)).into_iter().chain(of_keys).collect()
 }
 
 /// What information_schema knows of a table.
@@ -126,8 +138,12 @@ pub(super) struct Facts {
     pub(super) rows: Option<u64>,
     bytes: u64,
     is_partitioned: bool,
-    /// The primary key's first column.
+    /// The column that the table is to be divided by, if the user named one.
+    named: Option<String>,
+    /// An index that begins with this column, or else the primary key, and its first column.
+    index: Option<String>,
     column: Option<String>,
+    is_nullable: bool,
     data_type: ColumnType,
 }
 
@@ -139,12 +155,14 @@ impl Facts {
     pub(super) fn of(
         session: &mut Session<Socket>,
         scan: &TableScan,
+        named: Option<&str>,
         check: SocketCheck<'_>,
     ) -> Result<Option<Self>> {
-        Ok(session.ask(&question(scan), check)?.into_iter().next().map(Self::from_row))
+        let row = session.ask(&question(scan, named), check)?.into_iter().next();
+        Ok(row.map(|row| Self::from_row(row, named)))
     }
 
-    fn from_row(row: Vec<Option<String>>) -> Self {
+    fn from_row(row: Vec<Option<String>>, named: Option<&str>) -> Self {
         let mut values = row.into_iter();
         let mut next = || values.next().flatten();
         Self {
@@ -153,7 +171,10 @@ impl Facts {
             rows: next().and_then(|rows| rows.parse().ok()),
             bytes: next().and_then(|bytes| bytes.parse().ok()).unwrap_or_default(),
             is_partitioned: next().is_some_and(|options| options.contains("partitioned")),
+            named: named.map(str::to_owned),
+            index: next(),
             column: next(),
+            is_nullable: next().is_some_and(|nullable| nullable == "YES"),
             data_type: ColumnType {
                 name: next().unwrap_or_default(),
                 charset: next().unwrap_or_default(),
@@ -168,34 +189,52 @@ impl Facts {
         processors.min(by_size)
     }
 
-    /// The primary key's first column, quoted, and its type.
-    fn key(&self) -> Result<(String, &ColumnType), Reason> {
+    /// What the table is divided by, and the type of its column.
+    fn key(&self) -> Result<(Key, &ColumnType), Reason> {
         if self.kind != "BASE TABLE" {
             return Err(Reason::NotATable);
         }
         if !self.engine.eq_ignore_ascii_case("innodb") {
             return Err(Reason::Engine(self.engine.clone()));
         }
-        let column = self.column.as_ref().ok_or(Reason::NoPrimaryKey)?;
-        Ok((format!("`{}`", column.replace('`', "``")), &self.data_type))
+        let (Some(index), Some(column)) = (&self.index, &self.column) else {
+            return Err(match &self.named {
+                Some(column) => Reason::NoIndex(column.clone()),
+                None => Reason::NoPrimaryKey,
+            });
+        };
+        let index = if index == PRIMARY { index.clone() } else { quoted(index) };
+        Ok((Key { index, column: quoted(column) }, &self.data_type))
     }
 }
 
-/// Asks for [`Facts`].
-fn question(scan: &TableScan) -> String {
+fn quoted(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
+
+/// Asks for [`Facts`]. An index of a prefix, or one that is no tree, does not divide a table.
+fn question(scan: &TableScan, named: Option<&str>) -> String {
     let (database, table) = &scan.names;
     let database = database.as_ref().map_or_else(|| "DATABASE()".to_owned(), |name| literal(name));
     let table = literal(table);
+    let index = match named {
+        None => format!("s.INDEX_NAME = '{PRIMARY}'"),
+        Some(column) => format!(
+            "s.COLUMN_NAME = {} AND s.SUB_PART IS NULL AND s.INDEX_TYPE = 'BTREE'",
+            literal(column)
+        ),
+    };
     let is_table =
         |of: &str| format!("{of}.TABLE_SCHEMA = {database} AND {of}.TABLE_NAME = {table}");
     format!(
         "SELECT t.TABLE_TYPE, t.ENGINE, t.TABLE_ROWS, t.DATA_LENGTH, t.CREATE_OPTIONS, \
-             s.COLUMN_NAME, c.DATA_TYPE, c.CHARACTER_SET_NAME, c.COLLATION_NAME \
+             s.INDEX_NAME, s.COLUMN_NAME, c.IS_NULLABLE, c.DATA_TYPE, c.CHARACTER_SET_NAME, \
+             c.COLLATION_NAME \
          FROM information_schema.TABLES t \
          LEFT JOIN information_schema.STATISTICS s \
-             ON {} AND s.INDEX_NAME = 'PRIMARY' AND s.SEQ_IN_INDEX = 1 \
+             ON {} AND {index} AND s.SEQ_IN_INDEX = 1 \
          LEFT JOIN information_schema.COLUMNS c ON {} AND c.COLUMN_NAME = s.COLUMN_NAME \
-         WHERE {}",
+         WHERE {} ORDER BY s.INDEX_NAME <> '{PRIMARY}', s.INDEX_NAME LIMIT 1",
         is_table("s"),
         is_table("c"),
         is_table("t"),

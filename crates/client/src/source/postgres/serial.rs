@@ -242,7 +242,7 @@ pub(super) fn chunks_of(extension: &Extension) -> Format {
 fn row_options(options: &QueryOptions) -> RowOptions {
     let Limits { decoded_bytes_max, row_bytes_max, .. } = options.limits;
     let bytes = |limit| usize::try_from(limit).unwrap_or(usize::MAX);
-    let postgres = options.postgres;
+    let postgres = &options.postgres;
     RowOptions {
         types: TypeOptions {
             numeric: postgres.numeric,
