@@ -76,7 +76,8 @@ pub(crate) fn of_statement(name: &str, error: &Error) -> (ServerError, bool) {
 
 /// A statement that is not what a source takes. `what` is a sentence without a dot.
 pub(crate) fn not_taken(what: impl Into<String>) -> ServerError {
-    let hint = "a statement for MongoDB is JSON, such as {\"find\": \"orders\", \"limit\": 10}";
+    let hint = "a statement for MongoDB is JSON, such as {\"find\": \"orders\", \"limit\": 10}; \
+                {\"listCollections\": 1} lists the collections";
     error(ErrorKind::Query, SYNTAX_ERROR, what, hint)
 }
 

@@ -1,8 +1,8 @@
 //! The columns of a result, from its first documents.
 //!
-//! A field becomes a column that holds all values of the sample, or JSON. What can't be decided from
-//! a sample gets the wider type: integers have 64 bits and decimals 38 digits, since MongoDB's
-//! clients choose the width by each value.
+//! A field becomes a column that holds all values of the sample, or JSON. What a sample can't tell
+//! gets the wider type: integers have 64 bits and decimals 38 digits, since MongoDB's clients
+//! choose the width by each value.
 
 use std::collections::HashMap;
 

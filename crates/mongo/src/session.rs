@@ -113,7 +113,7 @@ impl Session {
     fn check_collection(&self, name: &str, stopped: &dyn Fn() -> bool) -> Result<(), End> {
         let names = self.database.list_collection_names().filter(doc! { "name": name });
         match self.wait(stopped, async { names.await })? {
-            Ok(names) if names.is_empty() => {
+            Ok(names) if !names.iter().any(|found| found == name) => {
                 let database = self.database.name();
                 let what = format!("the database {database} has no collection {name:?}");
                 Err(failed(NO_COLLECTION, what).into())
