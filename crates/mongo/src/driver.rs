@@ -1,17 +1,21 @@
 //! A MongoDB deployment that statements are passed on to.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use dray_driver::{Driver, ErrorKind, ServerError, error};
+use dray_driver::{Driver, ErrorKind, ServerError, cannot_connect, error};
 use mongodb::bson::{Document, doc};
+use mongodb::error::ErrorKind as Cause;
+use mongodb::event::EventHandler;
+use mongodb::event::sdam::SdamEvent;
 use mongodb::options::{ClientOptions, ConnectionString, ServerMonitoringMode};
 use mongodb::{Client, Database};
 use tokio::runtime::{Builder, Handle, Runtime};
 
-use crate::error::of_connecting;
+use crate::error::sentence;
 use crate::session::Session;
 
 /// How long a server is looked for, unless the uri says.
@@ -90,9 +94,20 @@ impl Driver for Mongo {
         &self,
         keep_waiting: &mut dyn FnMut() -> bool,
     ) -> Result<Box<dyn dray_driver::Session>, ServerError> {
-        let connecting = connect(self.options.clone(), &self.database);
+        let failures = Arc::new(Failures::default());
+        let mut options = self.options.clone();
+        options.sdam_event_handler = Some(failures.clone().handler());
+        let connecting = connect(options, &self.database);
         let (database, server) = match self.background.wait(keep_waiting, connecting) {
-            Some(connected) => connected.map_err(|cause| of_connecting(&self.name, &cause))?,
+            Some(Ok(connected)) => connected,
+            Some(Err(cause)) => {
+                return Err(match (&*cause.kind, failures.text()) {
+                    (Cause::ServerSelection { .. }, Some(text)) => {
+                        cannot_connect(&self.name, &text)
+                    }
+                    _ => cannot_connect(&self.name, &sentence(&cause)),
+                });
+            }
             None => return Err(error(ErrorKind::Cancelled, "", "cancelled", "")),
         };
         Ok(Box::new(Session {
@@ -103,6 +118,30 @@ impl Driver for Mongo {
             writable: self.writable,
             is_lost: false,
         }))
+    }
+}
+
+/// Why servers did not answer. The driver's own error has this in Rust's notation.
+#[derive(Debug, Default)]
+struct Failures(Mutex<BTreeMap<String, String>>);
+
+impl Failures {
+    fn handler(self: Arc<Self>) -> EventHandler<SdamEvent> {
+        EventHandler::callback(move |event| {
+            if let SdamEvent::ServerHeartbeatFailed(event) = event
+                && let Ok(mut failures) = self.0.lock()
+            {
+                failures.insert(event.server_address.to_string(), sentence(&event.failure));
+            }
+        })
+    }
+
+    /// A clause; None if no server has failed to answer.
+    fn text(&self) -> Option<String> {
+        let failures = self.0.lock().ok()?;
+        let clauses: Vec<_> =
+            failures.iter().map(|(address, cause)| format!("{address}: {cause}")).collect();
+        (!clauses.is_empty()).then(|| clauses.join("; "))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Errors of MongoDB and of its driver, as a source's.
 
-use dray_driver::{ErrorKind, ServerError, cannot_connect, error, failed, lost_connection};
+use dray_driver::{ErrorKind, ServerError, error, failed, lost_connection};
 use mongodb::error::{Error, ErrorKind as Cause};
 
 /// SQLSTATEs of what MongoDB names by codes.
@@ -58,17 +58,15 @@ impl From<dray_format::Error> for End {
     }
 }
 
-/// The server can't be reached, or lets nobody in.
-pub(crate) fn of_connecting(name: &str, error: &Error) -> ServerError {
-    cannot_connect(name, &sentence(error))
-}
-
 /// The error of a statement, and whether the session is lost by it.
 pub(crate) fn of_statement(name: &str, error: &Error) -> (ServerError, bool) {
     match &*error.kind {
         Cause::Command(command) => {
             let sqlstate = if command.code == UNAUTHORIZED { INSUFFICIENT_PRIVILEGE } else { "" };
             (failed(sqlstate, sentence(error)), false)
+        }
+        Cause::Io(_) => {
+            (lost_connection(name, &format!("the connection broke: {}", sentence(error))), true)
         }
         _ => (lost_connection(name, &sentence(error)), true),
     }
@@ -83,7 +81,7 @@ pub(crate) fn not_taken(what: impl Into<String>) -> ServerError {
 
 /// The message with its cause. The driver's own text has all of the server's answer, and its kinds
 /// in Rust's notation.
-fn sentence(error: &Error) -> String {
+pub(crate) fn sentence(error: &Error) -> String {
     let text = match &*error.kind {
         Cause::Command(command) => {
             let (message, code) = (command.message.trim_end_matches('.'), command.code);
@@ -94,12 +92,15 @@ fn sentence(error: &Error) -> String {
         }
         Cause::Authentication { message, .. }
         | Cause::InvalidArgument { message, .. }
-        | Cause::ServerSelection { message, .. }
         | Cause::ConnectionPoolCleared { message, .. }
         | Cause::IncompatibleServer { message, .. }
         | Cause::InvalidTlsConfig { message, .. }
         | Cause::InvalidResponse { message, .. } => message.clone(),
-        Cause::Io(cause) => format!("the connection broke: {cause}"),
+        // What it says of the servers is in Rust's notation.
+        Cause::ServerSelection { message, .. } => {
+            message.split(" Topology: ").next().unwrap_or_default().to_owned()
+        }
+        Cause::Io(cause) => cause.to_string(),
         other => other.to_string(),
     };
     match std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<Error>()) {

@@ -22,7 +22,7 @@ const SAMPLE_BYTES_MAX: usize = 16 << 20;
 /// The first batch of a statement whose columns are declared, in documents.
 const FIRST_BATCH: usize = 1000;
 /// The most documents of the batches after it. MongoDB ends them at 16 MiB.
-const BATCH_DOCUMENTS_MAX: u32 = 100_000;
+const BATCH_DOCUMENTS_MAX: u32 = 16_384;
 /// `undefined_table`.
 const NO_COLLECTION: &str = "42P01";
 
