@@ -1,6 +1,7 @@
 //! Values of BSON into columns: exactly, or not at all.
 
 use dray_format::ColumnBuilder;
+use mongodb::bson::oid::ObjectId;
 use mongodb::bson::raw::{RawArray, RawBsonRef, RawDocument};
 use mongodb::bson::spec::BinarySubtype;
 
@@ -24,7 +25,7 @@ enum Value<'a> {
     Decimal(i128),
     Uuid([u8; UUID_BYTES]),
     Bytes(&'a [u8]),
-    Hex(String),
+    ObjectId(ObjectId),
     Json,
     List(&'a RawArray),
     Struct(&'a RawDocument),
@@ -96,7 +97,7 @@ pub(crate) fn push(
         (_, Some(Value::Decimal(value))) => column.push_fixed(value.to_le_bytes())?,
         (_, Some(Value::Uuid(bytes))) => column.push_fixed(bytes)?,
         (_, Some(Value::Bytes(bytes))) => column.push_bytes(bytes)?,
-        (_, Some(Value::Hex(text))) => column.push_bytes(text.as_bytes())?,
+        (_, Some(Value::ObjectId(id))) => column.push_bytes(id.to_hex().as_bytes())?,
         (_, Some(Value::Json)) => {
             scratch.clear();
             write(value, Form::Relaxed, scratch)?;
@@ -175,7 +176,7 @@ fn convert<'a>(kind: &Kind, value: RawBsonRef<'a>) -> Option<Value<'a>> {
         }
         (Kind::Timestamp, RawBsonRef::DateTime(date)) => Value::Int64(date.timestamp_millis()),
         (Kind::String, RawBsonRef::String(text)) => Value::Bytes(text.as_bytes()),
-        (Kind::String | Kind::ObjectId, RawBsonRef::ObjectId(id)) => Value::Hex(id.to_hex()),
+        (Kind::String | Kind::ObjectId, RawBsonRef::ObjectId(id)) => Value::ObjectId(id),
         (Kind::Uuid, RawBsonRef::Binary(binary)) if binary.subtype == BinarySubtype::Uuid => {
             Value::Uuid(binary.bytes.try_into().ok()?)
         }

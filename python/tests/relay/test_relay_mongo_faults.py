@@ -110,7 +110,8 @@ def test_a_server_that_is_killed() -> None:
     own = MongoServer()
     try:
         own.fill("wide", ({"_id": i, "t": "x" * 200} for i in range(COUNT)))
-        with relay(*sources(own=own.uri())) as server, dray.connect(server.uri("own")) as client:
+        uri = own.uri("?serverSelectionTimeoutMS=2000")
+        with relay(*sources(own=uri)) as server, dray.connect(server.uri("own")) as client:
             batches = client.query(ALL, batch_rows=1000).batches()
             rows = next(batches).num_rows
             own.process.kill()
@@ -161,6 +162,20 @@ def test_uris_that_are_refused(uri: str, what: str, tmp_path: Path) -> None:
     ran = subprocess.run(command, capture_output=True, text=True, timeout=30)
     assert ran.returncode != 0 and what in ran.stderr, ran.stderr
     assert "s3cr3t" not in ran.stderr + ran.stdout
+
+
+def test_options_of_the_uri(mongo: MongoServer) -> None:
+    uri = mongo.uri("?readPreference=nearest&readConcernLevel=local&appName=test")
+    recorder = Recorder(("127.0.0.1", mongo.port))
+    uri = uri.replace(f":{mongo.port}", f":{recorder.port}")
+    try:
+        with relay(*sources(shop=uri)) as server, dray.connect(server.uri("shop")) as client:
+            assert client.query('{"find": "wide", "limit": 3}').arrow().num_rows == 3
+    finally:
+        recorder.close()
+    said = b"".join(recorder.said)
+    assert b"readConcern\0" in said and b"level\0\6\0\0\0local\0" in said
+    assert b"application\0" in said and b"name\0\5\0\0\0test\0" in said
 
 
 def test_two_clients(mongo: MongoServer) -> None:
