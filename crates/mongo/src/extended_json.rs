@@ -34,26 +34,20 @@ pub(crate) fn write(value: RawBsonRef<'_>, form: Form, out: &mut String) -> Resu
     write_nested(value, form, out, 0)
 }
 
-/// Appends an object of these fields.
+/// Appends a field of an object, with what comes before it: `{` or a comma.
 ///
 /// # Errors
 /// As [`write()`].
-pub(crate) fn write_fields(
-    fields: &[(&CStr, RawBsonRef<'_>)],
+pub(crate) fn write_field(
+    name: &CStr,
+    value: RawBsonRef<'_>,
     form: Form,
     out: &mut String,
 ) -> Result<(), Malformed> {
-    out.push('{');
-    for (i, (name, value)) in fields.iter().enumerate() {
-        if i > 0 {
-            out.push(',');
-        }
-        write_string(name.as_str(), out);
-        out.push(':');
-        write_nested(*value, form, out, 1)?;
-    }
-    out.push('}');
-    Ok(())
+    out.push(if out.is_empty() { '{' } else { ',' });
+    write_string(name.as_str(), out);
+    out.push(':');
+    write_nested(value, form, out, 1)
 }
 
 fn write_nested(

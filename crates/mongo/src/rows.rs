@@ -12,11 +12,14 @@ use mongodb::bson::raw::{CStr, RawBsonRef, RawDocument};
 
 use crate::columns::{Column, schema};
 use crate::error::End;
-use crate::extended_json::{Form, write, write_fields};
+use crate::extended_json::{Form, write, write_field};
 use crate::fit::{Failure, fits, push};
 
 /// How much of a value an error shows, in characters.
 const SHOWN_MAX: usize = 100;
+
+/// The memory for text that is kept between batches.
+const TEXT_BYTES_KEPT: usize = 1 << 20;
 
 /// Builds rows, each of a document: its fields in their columns, and what does not fit in the last.
 pub(crate) struct Rows {
@@ -28,6 +31,8 @@ pub(crate) struct Rows {
     bytes_max: usize,
     /// Which columns have the value of the present document.
     filled: Vec<bool>,
+    /// What does not fit, of the present document.
+    rest: String,
     scratch: String,
     documents: u64,
 }
@@ -54,6 +59,7 @@ impl Rows {
             builder,
             decoder: Decoder::new(schema, StringLayout::Offsets),
             bytes_max,
+            rest: String::new(),
             scratch: String::new(),
             documents: 0,
         })
@@ -78,6 +84,11 @@ impl Rows {
         if self.builder.rows() == 0 {
             return Ok(None);
         }
+        // A large document should not leave memory behind.
+        for text in [&mut self.rest, &mut self.scratch] {
+            text.clear();
+            text.shrink_to(TEXT_BYTES_KEPT);
+        }
         let built = self.builder.finish()?;
         self.decoder.built(built).map(Some)
     }
@@ -88,20 +99,21 @@ impl Rows {
     /// If it is malformed or too large, or does not fit and there is no column for that.
     pub(crate) fn push(&mut self, document: &RawDocument) -> Result<(), End> {
         self.documents += 1;
-        let mut rest = Vec::new();
-        let appended = self.append(document, &mut rest);
-        if appended.is_ok() && !self.has_rest && !rest.is_empty() {
-            return Err(self.misfit(document, &rest));
+        match self.append(document) {
+            Ok(Some((name, value))) if !self.has_rest => Err(self.misfit(document, name, value)),
+            Ok(_) => Ok(()),
+            Err(failure) => Err(failure.end(|| self.name_of(document))),
         }
-        appended.map_err(|failure| failure.end(|| self.name_of(document)))
     }
 
+    /// Returns the first field that does not fit.
     fn append<'a>(
         &mut self,
         document: &'a RawDocument,
-        rest: &mut Vec<(&'a CStr, RawBsonRef<'a>)>,
-    ) -> Result<(), Failure> {
+    ) -> Result<Option<(&'a CStr, RawBsonRef<'a>)>, Failure> {
         self.filled.fill(false);
+        self.rest.clear();
+        let mut misfit = None;
         let builders = self.builder.columns();
         // Most documents have their fields in the order of the columns.
         let mut next = 0;
@@ -115,20 +127,20 @@ impl Rows {
                 let filled = self.filled.get_mut(place)?;
                 Some((place, filled, self.columns.get(place)?, builders.get_mut(place)?))
             });
-            match places {
-                // A name that occurs twice has its second value in the rest.
-                Some((place, filled, column, builder)) if !*filled => {
-                    *filled = true;
-                    next = place + 1;
-                    if fits(&column.kind, value)? {
-                        push(builder, &column.kind, value, &mut self.scratch)?;
-                    } else {
-                        builder.push_null()?;
-                        rest.push((name, value));
-                    }
+            // A name that occurs twice has its second value in the rest.
+            if let Some((place, filled, column, builder)) = places.filter(|place| !*place.1) {
+                *filled = true;
+                next = place + 1;
+                if fits(&column.kind, value)? {
+                    push(builder, &column.kind, value, &mut self.scratch)?;
+                    continue;
                 }
-                _ => rest.push((name, value)),
+                builder.push_null()?;
             }
+            if self.has_rest {
+                write_field(name, value, Form::Canonical, &mut self.rest)?;
+            }
+            misfit.get_or_insert((name, value));
         }
         for (filled, builder) in self.filled.iter().zip(builders.iter_mut()) {
             if !filled {
@@ -136,23 +148,20 @@ impl Rows {
             }
         }
         if let Some(builder) = builders.get_mut(self.columns.len()) {
-            if rest.is_empty() {
+            if self.rest.is_empty() {
                 builder.push_null()?;
             } else {
-                self.scratch.clear();
-                write_fields(rest, Form::Canonical, &mut self.scratch)?;
-                builder.push_bytes(self.scratch.as_bytes())?;
+                self.rest.push('}');
+                builder.push_bytes(self.rest.as_bytes())?;
             }
         }
-        Ok(self.builder.close_row()?)
+        self.builder.close_row()?;
+        Ok(misfit)
     }
 
-    /// The error of a document with values that fit no column.
-    fn misfit(&self, document: &RawDocument, rest: &[(&CStr, RawBsonRef<'_>)]) -> End {
-        let (name, value) = match rest {
-            [(name, value), ..] => (name.as_str(), shown(*value)),
-            [] => ("", String::new()),
-        };
+    /// The error of a document with a field that fits no column.
+    fn misfit(&self, document: &RawDocument, name: &CStr, value: RawBsonRef<'_>) -> End {
+        let (name, value) = (name.as_str(), shown(value));
         let why = match self.places.get(name) {
             Some(_) => "does not fit the type of its column",
             None => "has no column",
