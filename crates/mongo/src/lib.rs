@@ -25,6 +25,9 @@ mod error;
 mod extended_json;
 mod fit;
 mod infer;
+mod literals;
+#[cfg(test)]
+mod random;
 mod rows;
 mod session;
 mod statement;

@@ -195,4 +195,6 @@ fn shown(value: RawBsonRef<'_>) -> String {
 }
 
 #[cfg(test)]
+mod property;
+#[cfg(test)]
 mod tests;

@@ -14,6 +14,7 @@ use serde::de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess
 use crate::columns::{Column, REST};
 use crate::declared::{Declared, columns};
 use crate::error::not_taken;
+use crate::literals::exact;
 
 /// How many documents are looked at for the columns, unless the statement says.
 const SAMPLE: usize = 1000;
@@ -55,7 +56,9 @@ impl Query {
     pub(crate) fn parse(text: &str, name: &str, writable: bool) -> Result<Self, ServerError> {
         let mut unique = serde_json::Deserializer::from_str(text);
         Unique.deserialize(&mut unique).map_err(|cause| not_json(&cause))?;
-        let members: Members = serde_json::from_str(text).map_err(|cause| not_json(&cause))?;
+        unique.end().map_err(|cause| not_json(&cause))?;
+        let text = exact(text).map_err(not_taken)?;
+        let members: Members = serde_json::from_str(&text).map_err(|cause| not_json(&cause))?;
         let query = members.query()?;
         match query.command.get("pipeline").and_then(writing_stage) {
             Some(stage) if !writable => Err(error(
@@ -101,7 +104,7 @@ fn writing_stage(value: &Bson) -> Option<&'static str> {
 struct Members {
     command: Vec<(String, Bson)>,
     schema: Option<Declared>,
-    sample: Option<u64>,
+    sample: Option<Bson>,
     rest: Option<bool>,
 }
 
@@ -153,7 +156,11 @@ impl Members {
         if !has_rest && columns.as_ref().is_some_and(Vec::is_empty) {
             return Err(not_taken("\"schema\": a result needs a column"));
         }
-        let sample = self.sample.map_or(Some(SAMPLE), |sample| usize::try_from(sample).ok());
+        let sample = match self.sample {
+            None => Some(SAMPLE),
+            Some(Bson::Int32(sample)) => usize::try_from(sample).ok(),
+            Some(_) => None,
+        };
         let sample = sample.filter(|sample| (1..=SAMPLE_MAX).contains(sample));
         let sample = sample.ok_or_else(|| {
             not_taken(format!("\"sample\" is a number of documents, 1 to {SAMPLE_MAX}"))
@@ -235,13 +242,8 @@ impl<'de> Visitor<'de> for Unique {
         Ok(())
     }
 
-    fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<(), E> {
-        match i64::try_from(value) {
-            Ok(_) => Ok(()),
-            Err(_) => Err(E::custom(format!(
-                "{value} is no 64-bit integer; write {{\"$numberDecimal\": \"{value}\"}}"
-            ))),
-        }
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
     }
 
     fn visit_f64<E>(self, _: f64) -> Result<(), E> {

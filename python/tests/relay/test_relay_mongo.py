@@ -296,6 +296,11 @@ def test_pushdown(mongo: MongoServer, shop: dray.Connection) -> None:
     date = {"$date": "2024-01-31T12:30:00.123Z"}
     mongo.fill("dates", [{"d": DATE}, {"d": DATE.replace(year=2023)}])
     assert find(shop, "dates", filter={"d": date}).num_rows == 1
+    # Doubles are read with all their digits.
+    doubles = [2.3826322386300755e-33, 0.1 + 0.2, 1e23, 5e-324, 1.7976931348623157e308]
+    mongo.fill("doubles", [{"_id": value} for value in doubles])
+    for value in doubles:
+        assert find(shop, "doubles", filter={"_id": value})["_id"].to_pylist() == [value]
 
 
 def test_results_without_documents(mongo: MongoServer, shop: dray.Connection) -> None:

@@ -9,6 +9,7 @@ use mongodb::bson::{Bson, Document, doc};
 use super::*;
 use crate::columns::Kind;
 use crate::infer::Inference;
+use crate::random::Random;
 
 fn rows(columns: &[(&str, Kind)], has_rest: bool) -> Rows {
     let column = |(name, kind): &(&str, Kind)| Column { name: (*name).into(), kind: kind.clone() };
@@ -130,18 +131,6 @@ fn without_a_rest_a_misfit_is_an_error() {
         let Err(End::Failed(error)) = push_document(&mut rows, &document) else { panic!() };
         assert!(error.message.contains(expected), "{}", error.message);
         assert!(error.message.len() < 400 && error.hint.contains("_rest"));
-    }
-}
-
-/// A generator of pseudo-random numbers: xorshift.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self, below: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 >> 33).unwrap() % below
     }
 }
 

@@ -33,6 +33,10 @@ fn commands_are_passed_on_in_order() {
     assert_eq!(bytes(&query.with_batch_size(7)), bytes(&command));
     assert_eq!(query.collection.as_deref(), Some("c"));
     assert_eq!(parse(r#"{"find": "c"}"#).unwrap().sample, SAMPLE);
+    let double = 2.382_632_238_630_075_5e-33_f64;
+    let text = format!(r#"{{"find": "c", "filter": {{"x": {double:?}}}}}"#);
+    let filter = parse(&text).unwrap().command.get_document("filter").unwrap().clone();
+    assert_eq!(filter, doc! { "x": double });
     assert_eq!(parse(r#"{"listCollections": 1}"#).unwrap().collection, None);
 }
 
@@ -60,10 +64,13 @@ fn statements_that_are_refused() {
         (r#"{"find": "a", "limit": 1.5}"#, "\"limit\""),
         (r#"{"find": "a", "skip": "1"}"#, "\"skip\""),
         (r#"{"find": "a", "filter": {"x": 18446744073709551615}}"#, "no 64-bit integer"),
+        (r#"{"find": "a", "filter": {"x": -99999999999999999999}}"#, "no 64-bit integer"),
+        (r#"{"find": "a", "filter": {"x": 1e400}}"#, "number out of range at line 1 column 35"),
         (r#"{"aggregate": "a"}"#, "has a \"pipeline\""),
         (r#"{"aggregate": "a", "pipeline": [1]}"#, "an array of stages"),
         (r#"{"find": "a", "sample": 0}"#, "\"sample\" is a number of documents, 1 to"),
-        (r#"{"find": "a", "sample": -1}"#, "not JSON"),
+        (r#"{"find": "a", "sample": -1}"#, "\"sample\" is a number of documents"),
+        (r#"{"find": "a", "sample": 1.5}"#, "\"sample\" is a number of documents"),
         (r#"{"find": "a", "rest": 1}"#, "not JSON"),
         (r#"{"find": "a", "schema": {"a": "x"}}"#, "\"schema\": column \"a\": \"x\" is no type"),
         (r#"{"find": "a", "schema": {"a": "json", "a": "json"}}"#, "occurs twice"),
