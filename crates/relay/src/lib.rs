@@ -1,7 +1,7 @@
 //! The sources of a Dray server: statements for `dray://host/NAME` are passed on to a database.
 //!
-//! It knows no protocol. PostgreSQL, MySQL and MariaDB are read by the client (`crates/client/`).
-//! The server sends the rows on.
+//! It knows no protocol. PostgreSQL, MySQL and MariaDB are read by the client (`crates/client/`),
+//! MongoDB by a crate of its own (`crates/mongo/`). The server sends the rows on.
 
 #![forbid(unsafe_code)]
 
@@ -13,6 +13,7 @@ mod session;
 use std::sync::Arc;
 
 use dray_driver::{Dialect, Driver};
+use dray_mongo::Mongo;
 
 use self::database::Database;
 
@@ -30,9 +31,10 @@ pub fn source(name: &str, uri: &str, writable: bool) -> Result<Arc<dyn Driver>, 
         Some("mysql" | "mariadb") => {
             Ok(Arc::new(Database::new(name, uri, writable, Dialect::Mysql)))
         }
+        Some("mongodb" | "mongodb+srv") => Ok(Arc::new(Mongo::new(name, uri, writable)?)),
         _ => Err(format!(
             "the source {name} has not the uri of a database: expected \
-             postgresql://USER@HOST/DATABASE, mysql://… or mariadb://…"
+             postgresql://USER@HOST/DATABASE, mysql://…, mariadb://… or mongodb://…"
         )),
     }
 }
