@@ -12,8 +12,8 @@ use super::read_token;
 /// What a source may be.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Pass statements for dray://HOST/NAME on to this database: postgresql://…, mysql://… or
-    /// mariadb://…
+    /// Pass statements for dray://HOST/NAME on to this database: postgresql://…, mysql://…,
+    /// mariadb://… or odbc:DSN=…
     #[arg(long, value_name = "NAME=URI")]
     source: Vec<Secret>,
     /// The same with the uri in a file, so that a password in it is not among the processes
