@@ -13,6 +13,7 @@ use arrow_array::types::{
 use arrow_array::{ArrayRef, ArrowPrimitiveType};
 use arrow_schema::{DataType, TimeUnit};
 use dray_bridge::{Failure, FailureKind};
+use odbc_sys::CDataType;
 
 use crate::column::Column;
 use crate::{decimal, time};
@@ -53,7 +54,9 @@ enum Values {
     TimestampNanosecond(PrimitiveBuilder<TimestampNanosecondType>),
     Decimal128(PrimitiveBuilder<Decimal128Type>, u8, u8),
     Decimal256(PrimitiveBuilder<Decimal256Type>, u8, u8),
-    Text(StringBuilder, String),
+    Utf8(StringBuilder),
+    /// With room for one text.
+    Utf16(StringBuilder, String),
     Binary(BinaryBuilder),
     Uuid(FixedSizeBinaryBuilder),
 }
@@ -80,7 +83,8 @@ macro_rules! with_builder {
             Values::TimestampNanosecond($builder) => $run,
             Values::Decimal128($builder, ..) => $run,
             Values::Decimal256($builder, ..) => $run,
-            Values::Text($builder, _) => $run,
+            Values::Utf8($builder) => $run,
+            Values::Utf16($builder, _) => $run,
             Values::Binary($builder) => $run,
             Values::Uuid($builder) => $run,
         }
@@ -121,7 +125,10 @@ impl Builder {
                 let builder = PrimitiveBuilder::new().with_data_type(data_type);
                 Values::Decimal256(builder, precision, scale.unsigned_abs())
             }
-            DataType::Utf8 => Values::Text(StringBuilder::new(), String::new()),
+            DataType::Utf8 if column.c_type == CDataType::WChar => {
+                Values::Utf16(StringBuilder::new(), String::new())
+            }
+            DataType::Utf8 => Values::Utf8(StringBuilder::new()),
             DataType::Binary => Values::Binary(BinaryBuilder::new()),
             DataType::FixedSizeBinary(width) => Values::Uuid(FixedSizeBinaryBuilder::new(width)),
             other => {
@@ -201,7 +208,14 @@ impl Values {
                 let value = decimal::parse(bytes, *precision, *scale);
                 push(builder, value.ok_or_else(|| decimal_refused(bytes, *precision, *scale))?)
             }
-            Self::Text(builder, text) => {
+            Self::Utf8(builder) => {
+                let text = std::str::from_utf8(bytes)
+                    .map_err(|cause| (TEXT, format!("a text that is not UTF-8: {cause}")))?;
+                room(builder.values_slice().len(), text.len())?;
+                builder.append_value(text);
+                Ok(text.len() + size_of::<i32>())
+            }
+            Self::Utf16(builder, text) => {
                 text.clear();
                 decode(bytes, text)?;
                 room(builder.values_slice().len(), text.len())?;

@@ -28,6 +28,15 @@ const SS_UDT: SqlDataType = SqlDataType(-151);
 /// The types of intervals.
 const INTERVALS: std::ops::RangeInclusive<i16> = 101..=113;
 
+/// What a database and its driver do with texts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Texts {
+    /// `Char` for UTF-8, or `WChar` for UTF-16.
+    pub(crate) c_type: CDataType,
+    /// Whether no text is longer than its column is declared.
+    pub(crate) limits_lengths: bool,
+}
+
 /// A column of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Column {
@@ -43,11 +52,11 @@ pub(crate) struct Column {
 }
 
 impl Column {
-    /// Of a column as its driver describes it. Unless the database `limits_lengths`, texts and byte
-    /// strings may be longer than that.
-    pub(crate) fn of(described: &Described, limits_lengths: bool) -> Self {
+    /// Of a column as its driver describes it.
+    pub(crate) fn of(described: &Described, texts: Texts) -> Self {
         let Described { name, sql_type, digits, is_unsigned, .. } = described;
-        let (size, length) = (&described.size, if limits_lengths { described.size } else { 0 });
+        let size = &described.size;
+        let length = if texts.limits_lengths { *size } else { 0 };
         let (c_type, data_type, width) = match *sql_type {
             SqlDataType::EXT_BIT => (CDataType::Bit, DataType::Boolean, 1),
             SqlDataType::EXT_TINY_INT if *is_unsigned => (CDataType::UTinyInt, DataType::UInt8, 1),
@@ -62,7 +71,7 @@ impl Column {
             SqlDataType::FLOAT | SqlDataType::DOUBLE => (CDataType::Double, DataType::Float64, 8),
             SqlDataType::NUMERIC | SqlDataType::DECIMAL => match decimal(*size, *digits) {
                 Some((data_type, width)) => (CDataType::Char, data_type, width),
-                None => return Self::text(name, SHORT_TEXT_LENGTH * 4),
+                None => return Self::text(name, texts, SHORT_TEXT_LENGTH * 4),
             },
             SqlDataType::DATE => (CDataType::TypeDate, DataType::Date32, 6),
             SqlDataType::TIMESTAMP => {
@@ -80,24 +89,24 @@ impl Column {
             SqlDataType::CHAR
             | SqlDataType::VARCHAR
             | SqlDataType::EXT_W_CHAR
-            | SqlDataType::EXT_W_VARCHAR => return Self::text(name, length),
-            SS_TIMESTAMP_OFFSET => return Self::text(name, SHORT_TEXT_LENGTH),
+            | SqlDataType::EXT_W_VARCHAR => return Self::text(name, texts, length),
+            SS_TIMESTAMP_OFFSET => return Self::text(name, texts, SHORT_TEXT_LENGTH),
             SqlDataType(interval) if INTERVALS.contains(&interval) => {
-                return Self::text(name, SHORT_TEXT_LENGTH);
+                return Self::text(name, texts, SHORT_TEXT_LENGTH);
             }
             // Long texts, and types that are not known.
-            _ => return Self::text(name, 0),
+            _ => return Self::text(name, texts, 0),
         };
         let is_uuid = *sql_type == SqlDataType::EXT_GUID;
         Self { name: name.clone(), data_type, is_uuid, c_type, width, is_long: false }
     }
 
     /// A text of at most `length` characters; of any length if that is 0 or large.
-    fn text(name: &str, length: usize) -> Self {
+    fn text(name: &str, texts: Texts, length: usize) -> Self {
         let is_long = !(1..=BLOCK_LENGTH_MAX).contains(&length);
-        // A character may have two units, and a zero follows.
+        // A character has at most four bytes in either encoding, and a zero follows.
         let width = if is_long { LONG_BYTES } else { length * 4 + 2 };
-        let (c_type, data_type) = (CDataType::WChar, DataType::Utf8);
+        let (c_type, data_type) = (texts.c_type, DataType::Utf8);
         Self { name: name.to_owned(), data_type, is_uuid: false, c_type, width, is_long }
     }
 
@@ -152,9 +161,11 @@ fn unit(digits: i16) -> TimeUnit {
 mod tests {
     use super::*;
 
+    const TEXTS: Texts = Texts { c_type: CDataType::WChar, limits_lengths: true };
+
     fn column(sql_type: i16, size: usize, digits: i16) -> Column {
         let (name, sql_type) = ("c".to_owned(), SqlDataType(sql_type));
-        Column::of(&Described { name, sql_type, size, digits, is_unsigned: false }, true)
+        Column::of(&Described { name, sql_type, size, digits, is_unsigned: false }, TEXTS)
     }
 
     #[test]
@@ -191,6 +202,6 @@ mod tests {
         assert!(!column(12, 8192, 0).is_long);
         let (name, sql_type) = ("c".to_owned(), SqlDataType::VARCHAR);
         let described = Described { name, sql_type, size: 255, digits: 0, is_unsigned: false };
-        assert!(Column::of(&described, false).is_long);
+        assert!(Column::of(&described, Texts { limits_lengths: false, ..TEXTS }).is_long);
     }
 }

@@ -209,8 +209,8 @@ fn longer(column: &Column, cause: Failure) -> Failure {
         return cause;
     }
     let message = format!(
-        "the column {:?} has a value that is longer than its driver announced, and the driver can't \
-         read the rest ({}): cast it to a longer type, or see the driver's options for lengths",
+        "the column {:?} has a value that is longer than its driver announced, and the driver \
+         can't read the rest ({}): cast it to a longer type, or see the driver's options for lengths",
         column.name, cause.message
     );
     Failure { message, ..cause }

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use dray_bridge::program::{Database, Output, Statement as Query};
 use dray_bridge::{Failure, FailureKind, Open};
-use odbc_sys::InfoType;
+use odbc_sys::{CDataType, InfoType};
 
-use crate::column::Column;
+use crate::column::{Column, Texts};
 use crate::connection_string::ConnectionString;
 use crate::fetch::{Extensions, Rows, schema};
-use crate::odbc::{Cancel, Connection, Diagnostic, Statement};
+use crate::odbc::{Buffer, Cancel, Cell, Connection, Diagnostic, Statement};
 use crate::parameters::parameters;
 
 /// `feature_not_supported`.
@@ -30,14 +30,22 @@ impl dray_bridge::program::Opener for Opener {
             connection.begin_transactions().map_err(|cause| redacted(cause.into()))?;
         }
         let extensions = connection.info_number(InfoType::GetDataExtensions).unwrap_or(0);
-        let limits_lengths = connection.info_text(InfoType::DbmsName) != "SQLite";
+        let cancel = Arc::default();
+        let texts = Texts {
+            c_type: text_type(&connection, &cancel),
+            // SQLite stores texts of any length, whatever its columns are declared as.
+            limits_lengths: connection.info_text(InfoType::DbmsName) != "SQLite",
+        };
+        if rolls_back {
+            connection.rollback().map_err(|cause| redacted(cause.into()))?;
+        }
         Ok(Box::new(Source {
-            limits_lengths,
             connection,
             string,
             rolls_back,
             extensions: Extensions(extensions),
-            cancel: Arc::default(),
+            texts,
+            cancel,
         }))
     }
 }
@@ -49,8 +57,7 @@ struct Source {
     /// Whether statements run in transactions that are rolled back.
     rolls_back: bool,
     extensions: Extensions,
-    /// SQLite stores texts of any length, whatever its columns are declared as.
-    limits_lengths: bool,
+    texts: Texts,
     cancel: Arc<Cancel>,
 }
 
@@ -117,15 +124,34 @@ impl Source {
 
     fn columns(&self, statement: &mut Statement<'_>) -> Result<Vec<Column>, Failure> {
         let described = statement.describe()?;
-        Ok(described.iter().map(|column| Column::of(column, self.limits_lengths)).collect())
+        Ok(described.iter().map(|column| Column::of(column, self.texts)).collect())
+    }
+}
+
+/// How texts are fetched: as UTF-8 if the driver gives this one so, and else as UTF-16, for which
+/// some drivers take several times as long. What a driver gives as UTF-8 may depend on the locale.
+fn text_type(connection: &Connection, cancel: &Arc<Cancel>) -> CDataType {
+    const TEXT: &str = "é語🐎";
+    let fetched = || {
+        let mut statement = Statement::new(connection, cancel)?;
+        statement.execute_direct(&format!("SELECT '{TEXT}'"))?;
+        statement.set_rows(1)?;
+        statement.bind(vec![Buffer::new(CDataType::Char, 64, 1)], |_| true)?;
+        statement.fetch()?;
+        let cell = statement.buffers().first().map(|buffer| buffer.cell(0));
+        Ok::<_, Diagnostic>(cell == Some(Ok(Cell::Bytes(TEXT.as_bytes()))))
+    };
+    match fetched() {
+        Ok(true) => CDataType::Char,
+        _ => CDataType::WChar,
     }
 }
 
 /// The driver can't connect, or there is no driver.
 fn not_connected(mut cause: Diagnostic) -> Failure {
     if cause.is_about_drivers() {
-        cause.message += "; on the server, odbcinst -q -d lists the drivers that are installed, and \
-                          odbcinst -q -s the data sources";
+        cause.message += "; on the server, odbcinst -q -d lists the drivers that are installed, \
+                          and odbcinst -q -s the data sources";
     }
     Failure { kind: FailureKind::Connection, ..Failure::from(cause) }
 }

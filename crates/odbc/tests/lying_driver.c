@@ -208,12 +208,16 @@ SQLRETURN SQL_API SQLFetch(SQLHSTMT h) {
     if (is(s, "no length")) *s->length = -9223372036854775807L - 1;
     if (is(s, "a huge length")) *s->length = 0x7FFFFFFFFFFFFFFE;
     if (strncmp(s->lie, "then ", 5) == 0) *s->length = SQL_NO_TOTAL;
+    if (is(s, "then the second row") || is(s, "then no position")) {
+        *s->fetched = 2;
+        s->length[0] = 10, s->length[1] = SQL_NO_TOTAL;
+    }
     return SQL_SUCCESS_WITH_INFO;
 }
 
 SQLRETURN SQL_API SQLSetPos(SQLHSTMT h, SQLSETPOSIROW row, SQLUSMALLINT what, SQLUSMALLINT lock) {
-    (void)row, (void)what, (void)lock;
-    return is(h, "then no position") ? SQL_ERROR : SQL_SUCCESS;
+    (void)what, (void)lock;
+    return row != 2 || is(h, "then no position") ? SQL_ERROR : SQL_SUCCESS;
 }
 
 SQLRETURN SQL_API SQLGetData(SQLHSTMT h, SQLUSMALLINT number, SQLSMALLINT type, SQLPOINTER value,
@@ -235,7 +239,7 @@ SQLRETURN SQL_API SQLGetData(SQLHSTMT h, SQLUSMALLINT number, SQLSMALLINT type, 
     for (SQLLEN i = 0; i < units; i++) text[i] = 'x';
     text[units] = 0;
     *length = SQL_NO_TOTAL;
-    if (is(s, "then the rest") && s->pieces == 3) {
+    if ((is(s, "then the rest") || is(s, "then the second row")) && s->pieces == 3) {
         *length = 10;
         return SQL_SUCCESS;
     }

@@ -131,6 +131,10 @@ fn values_are_never_cut() {
         assert_eq!(text(&mut *session, lie), "short", "{lie}");
     }
     let mut sink = Collected::default();
+    run(&mut *session, "then the second row", &mut sink).unwrap();
+    let texts = sink.batches[0].column(0).as_string::<i32>();
+    assert_eq!((texts.value(0), texts.value(1)), ("short", rest.as_str()));
+    let mut sink = Collected::default();
     run(&mut *session, "bytes", &mut sink).unwrap();
     assert_eq!(sink.batches[0].column(0).as_binary::<i32>().value(0), b"bbbbbbbbbbb");
 }
