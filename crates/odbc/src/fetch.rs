@@ -210,7 +210,7 @@ fn longer(column: &Column, cause: Failure) -> Failure {
     }
     let message = format!(
         "the column {:?} has a value that is longer than its driver announced, and the driver \
-         can't read the rest ({}): cast it to a longer type, or see the driver's options for lengths",
+         can't read the rest ({}): cast it to a longer type, or see the driver's options",
         column.name, cause.message
     );
     Failure { message, ..cause }
