@@ -62,6 +62,10 @@ impl Database for Below {
             (Some(parameters), "?") => parameters.column(0).to_data().buffers()[0].typed_data()[0],
             (_, "forever") => i32::MAX,
             (_, "sleep") => return self.sleep(),
+            (_, "much said") => {
+                let said = "é".repeat(1 << 20);
+                return Err(Failure::new(FailureKind::Execution, "HY000", said));
+            }
             (_, "gone") => {
                 let gone = Failure::new(FailureKind::Connection, "08S01", "the server has gone");
                 return Err(Failure { usable: false, ..gone });

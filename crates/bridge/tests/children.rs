@@ -114,6 +114,8 @@ fn errors_keep_what_the_bridge_said() {
     let wrong = session.run(&statement("SELECT x"), &mut Collected::default()).unwrap_err();
     assert_eq!((wrong.kind, wrong.sqlstate.as_str()), (ErrorKind::Query, "42601"));
     assert!(session.is_usable());
+    let said = session.run(&statement("SELECT much said"), &mut Collected::default()).unwrap_err();
+    assert!(said.message.len() < 17_000 && said.message.ends_with("é…"));
     let refused = session.run(&statement("DELETE 1"), &mut Collected::default()).unwrap_err();
     assert_eq!(refused.sqlstate, "25006");
     let gone = session.run(&statement("SELECT gone"), &mut Collected::default()).unwrap_err();

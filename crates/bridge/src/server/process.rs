@@ -20,6 +20,8 @@ const LEAVE_MAX: Duration = Duration::from_secs(5);
 /// What a pipe holds, so that a bridge fetches while the server decodes.
 #[cfg(target_os = "linux")]
 const PIPE_BYTES: usize = 1 << 20;
+/// The longest text of an error.
+const TEXT_BYTES_MAX: usize = 16 << 10;
 /// The longest line of the log.
 const LINE_BYTES_MAX: u64 = 4096;
 
@@ -195,10 +197,15 @@ fn log(source: &str, secret: &str, errors: ChildStderr) {
     }
 }
 
-/// A text without a secret.
+/// A text without a secret, and cut if it is long.
 pub(super) fn without(secret: &str, text: &str) -> String {
-    match secret {
+    let mut text = match secret {
         "" => text.to_owned(),
         secret => text.replace(secret, "…"),
+    };
+    if text.len() > TEXT_BYTES_MAX {
+        text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
+        text.push('…');
     }
+    text
 }

@@ -230,7 +230,7 @@ impl dray_driver::Session for Session {
         match self.pass_on(statement, sink) {
             Ok(()) | Err(End::Stopped) => Ok(()),
             Err(End::Failed(Failure { kind, sqlstate, message, hint, .. })) => {
-                let message = without(&self.uri, &message);
+                let [message, hint] = [message, hint].map(|text| without(&self.uri, &text));
                 match kind {
                     FailureKind::Connection => {
                         let lost = lost_connection(&self.name, &message);
