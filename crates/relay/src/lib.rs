@@ -2,20 +2,25 @@
 //!
 //! It knows no protocol. PostgreSQL, MySQL and MariaDB are read by the client (`crates/client/`),
 //! MongoDB by a crate of its own (`crates/mongo/`). The server sends the rows on.
+//! and other databases by programs beside the server (`crates/bridge/`). The server sends the rows
+//! on.
 
 #![forbid(unsafe_code)]
 
 mod database;
 mod error;
 mod parts;
+mod programs;
 mod session;
 
 use std::sync::Arc;
 
+use dray_bridge::{Bridge, Command};
 use dray_driver::{Dialect, Driver};
 use dray_mongo::Mongo;
 
 use self::database::Database;
+use self::programs::program;
 
 /// The database at `uri`, under the name that clients use. Unless it is `writable`, it takes only
 /// statements that read.
@@ -35,6 +40,17 @@ pub fn source(name: &str, uri: &str, writable: bool) -> Result<Arc<dyn Driver>, 
         _ => Err(format!(
             "the source {name} has not the uri of a database: expected \
              postgresql://USER@HOST/DATABASE, mysql://…, mariadb://… or mongodb://…"
+        Some("odbc") => {
+            let command = Command {
+                program: program("dray-odbc"),
+                arguments: Vec::new(),
+                install: "install the package dray-odbc beside the Dray server".to_owned(),
+            };
+            Ok(Arc::new(Bridge::new(name, command, uri, writable)))
+        }
+        _ => Err(format!(
+            "the source {name} has not the uri of a database: expected \
+             postgresql://USER@HOST/DATABASE, mysql://…, mariadb://… or odbc:DSN=…"
         )),
     }
 }

@@ -14,6 +14,7 @@ use super::read_token;
 pub(crate) struct Arguments {
     /// Pass statements for dray://HOST/NAME on to this database: postgresql://…, mysql://…,
     /// mariadb://… or mongodb://…
+    /// mariadb://… or odbc:DSN=…
     #[arg(long, value_name = "NAME=URI")]
     source: Vec<Secret>,
     /// The same with the uri in a file, so that a password in it is not among the processes

@@ -1,0 +1,217 @@
+//! Fetches the rows of a result.
+//!
+//! Columns whose values have a limit are fetched in blocks of rows. A result with a column that has
+//! none is fetched row by row: no driver need be able to read the rest of a value in a block. If a
+//! value is longer than a driver announced, its rest is read too, or the statement fails.
+
+use std::sync::Arc;
+
+use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_schema::{Schema, SchemaRef};
+use dray_bridge::program::Output;
+use dray_bridge::{Failure, FailureKind, Query};
+use odbc_sys::CDataType;
+
+use crate::builder::Builder;
+use crate::column::Column;
+use crate::failure::{too_long, wrong_length};
+use crate::odbc::{Buffer, Cell, Statement};
+
+/// The room for a block of rows, in bytes.
+const BLOCK_BYTES: usize = 4 << 20;
+/// The most rows of a block.
+const BLOCK_ROWS_MAX: usize = 8192;
+
+/// Of which columns a driver can read values piece by piece: `SQL_GETDATA_EXTENSIONS`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Extensions(pub(crate) u32);
+
+impl Extensions {
+    /// Also before one that is bound.
+    fn any_column(self) -> bool {
+        self.0 & 1 != 0
+    }
+
+    /// Also of one that is bound.
+    fn bound(self) -> bool {
+        self.0 & 8 != 0
+    }
+}
+
+/// The rows of a result that are being fetched.
+pub(crate) struct Rows<'r, 'c> {
+    statement: &'r mut Statement<'c>,
+    columns: &'r [Column],
+    schema: SchemaRef,
+    builders: Vec<Builder>,
+    query: &'r Query,
+    /// The columns that a fetch does not fill.
+    unbound: Vec<bool>,
+    block_rows: usize,
+    /// The row of a block whose values are read piece by piece.
+    position: usize,
+    rows: usize,
+    bytes: u64,
+}
+
+pub(crate) fn schema(columns: &[Column]) -> SchemaRef {
+    Arc::new(Schema::new(columns.iter().map(Column::field).collect::<Vec<_>>()))
+}
+
+impl<'r, 'c> Rows<'r, 'c> {
+    /// Of a statement that was run, and has these columns.
+    pub(crate) fn new(
+        statement: &'r mut Statement<'c>,
+        columns: &'r [Column],
+        query: &'r Query,
+        extensions: Extensions,
+    ) -> Result<Self, Failure> {
+        let first_long = columns.iter().position(|column| column.is_long);
+        let row_bytes =
+            columns.iter().map(|column| column.width + size_of::<isize>()).sum::<usize>();
+        let wanted = match first_long {
+            Some(_) => 1,
+            None => (BLOCK_BYTES / row_bytes.max(1)).min(BLOCK_ROWS_MAX).min(query.batch_rows),
+        };
+        let block_rows = statement.set_rows(wanted.max(1))?;
+        let is_unbound = |(index, column): (usize, &Column)| match first_long {
+            Some(_) if extensions.bound() => false,
+            Some(_) if extensions.any_column() => column.is_long,
+            // Values are read in the order of their columns, after all that are bound.
+            Some(first) => index >= first,
+            None => false,
+        };
+        let unbound: Vec<bool> = columns.iter().enumerate().map(is_unbound).collect();
+        let buffer = |column: &Column| Buffer::new(column.c_type, column.width, block_rows);
+        let is_bound = |index| unbound.get(index) == Some(&false);
+        statement.bind(columns.iter().map(buffer).collect(), is_bound)?;
+        let builders = columns.iter().map(Builder::new).collect::<Result<_, _>>()?;
+        let schema = schema(columns);
+        Ok(Self {
+            statement,
+            columns,
+            schema,
+            builders,
+            query,
+            unbound,
+            block_rows,
+            position: 0,
+            rows: 0,
+            bytes: 0,
+        })
+    }
+
+    /// Passes all rows on.
+    pub(crate) fn pass_on(mut self, output: &mut Output<'_>) -> Result<(), Failure> {
+        while let Some(rows) = self.statement.fetch()? {
+            self.position = 0;
+            for index in 0..self.columns.len() {
+                self.append(index, rows)?;
+            }
+            self.rows += rows;
+            let is_full = self.rows + self.block_rows > self.query.batch_rows;
+            if is_full || self.bytes >= self.query.batch_bytes {
+                output.batch(&self.take()?)?;
+            } else if output.is_cancelled() {
+                return Err(Failure::new(FailureKind::Cancelled, "57014", "it was cancelled"));
+            }
+        }
+        if self.rows > 0 {
+            output.batch(&self.take()?)?;
+        }
+        Ok(())
+    }
+
+    /// Appends the values of a column in the rows that were fetched.
+    fn append(&mut self, index: usize, rows: usize) -> Result<(), Failure> {
+        let Some((column, builder)) = self.columns.get(index).zip(self.builders.get_mut(index))
+        else {
+            return Ok(());
+        };
+        let is_unbound = self.unbound.get(index) == Some(&true);
+        if is_unbound && column.is_long {
+            let value = long_value(self.statement, index, column, self.query.row_bytes)?;
+            self.bytes += append_long(builder, column, value, self.query.row_bytes)?;
+            return Ok(());
+        }
+        if is_unbound {
+            self.statement.fill(index)?;
+        }
+        for row in 0..rows {
+            let Some(buffer) = self.statement.buffers().get(index) else { return Ok(()) };
+            match buffer.cell(row).map_err(|length| wrong_length(&column.name, length))? {
+                Cell::Null => builder.append_null(),
+                Cell::Bytes(bytes) => self.bytes += builder.append(bytes)? as u64,
+                Cell::Long => {
+                    if self.position != row {
+                        let moved = self.statement.position(row);
+                        moved.map_err(|cause| longer(column, cause.into()))?;
+                        self.position = row;
+                    }
+                    let value = long_value(self.statement, index, column, self.query.row_bytes);
+                    let value = value.map_err(|cause| longer(column, cause))?;
+                    self.bytes += append_long(builder, column, value, self.query.row_bytes)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The batch so far.
+    fn take(&mut self) -> Result<RecordBatch, Failure> {
+        let columns = self.builders.iter_mut().map(Builder::finish).collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(self.rows));
+        let batch = RecordBatch::try_new_with_options(self.schema.clone(), columns, &options);
+        (self.rows, self.bytes) = (0, 0);
+        batch.map_err(|cause| Failure::new(FailureKind::Internal, "", cause.to_string()))
+    }
+}
+
+fn long_value(
+    statement: &mut Statement<'_>,
+    index: usize,
+    column: &Column,
+    row_bytes: u64,
+) -> Result<Option<Vec<u8>>, Failure> {
+    let max = usize::try_from(row_bytes).unwrap_or(usize::MAX);
+    // ASCII has twice as many bytes in UTF-16.
+    let max = if column.c_type == CDataType::WChar { max.saturating_mul(2) } else { max };
+    match statement.long_value(index, column.c_type, max)? {
+        None => Ok(None),
+        Some(Ok(value)) => Ok(Some(value)),
+        Some(Err(bytes)) => Err(too_long(&column.name, bytes, row_bytes)),
+    }
+}
+
+fn append_long(
+    builder: &mut Builder,
+    column: &Column,
+    value: Option<Vec<u8>>,
+    row_bytes: u64,
+) -> Result<u64, Failure> {
+    let Some(value) = value else {
+        builder.append_null();
+        return Ok(0);
+    };
+    if column.c_type == CDataType::WChar && value.len() % 2 != 0 {
+        return Err(wrong_length(&column.name, value.len() as isize));
+    }
+    let bytes = builder.append(&value)? as u64;
+    match bytes > row_bytes {
+        true => Err(too_long(&column.name, value.len(), row_bytes)),
+        false => Ok(bytes),
+    }
+}
+
+/// The rest of a value that is longer than its driver announced can't be read.
+fn longer(column: &Column, cause: Failure) -> Failure {
+    if cause.kind == FailureKind::Limit {
+        return cause;
+    }
+    let message = format!(
+        "the column {:?} has a value that is longer than its driver announced, and the driver \
+         can't read the rest ({}): cast it to a longer type, or see the driver's options",
+        column.name, cause.message
+    );
+    Failure { message, ..cause }
+}
