@@ -46,7 +46,7 @@ impl Driver for Database {
         match self.dialect {
             Dialect::Postgres => "postgresql",
             Dialect::Mysql => "mysql",
-            Dialect::Other => "sql",
+            Dialect::Hive | Dialect::Other => "sql",
         }
     }
 

@@ -1,7 +1,7 @@
 //! The sources of a Dray server: statements for `dray://host/NAME` are passed on to a database.
 //!
-//! It knows no protocol. PostgreSQL, MySQL and MariaDB are read by the client (`crates/client/`).
-//! The server sends the rows on.
+//! It knows no protocol. PostgreSQL, MySQL and MariaDB are read by the client (`crates/client/`),
+//! others by drivers of their own. The server sends the rows on.
 
 #![forbid(unsafe_code)]
 
@@ -12,6 +12,7 @@ mod session;
 use std::sync::Arc;
 
 use dray_driver::{Dialect, Driver};
+use dray_hive::Hive;
 
 use self::database::Database;
 
@@ -29,9 +30,11 @@ pub fn source(name: &str, uri: &str, writable: bool) -> Result<Arc<dyn Driver>, 
         Some("mysql" | "mariadb") => {
             Ok(Arc::new(Database::new(name, uri, writable, Dialect::Mysql)))
         }
+        Some("hive" | "spark" | "impala") => Ok(Arc::new(Hive::new(name, uri, writable)?)),
         _ => Err(format!(
             "the source {name} has not the uri of a database: expected \
-             postgresql://USER@HOST/DATABASE, mysql://… or mariadb://…"
+             postgresql://USER@HOST/DATABASE, mysql://…, mariadb://…, hive://…, spark://… or \
+             impala://…"
         )),
     }
 }
