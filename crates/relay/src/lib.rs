@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use dray_driver::{Dialect, Driver};
 use dray_hive::Hive;
+use dray_sqlite::Sqlite;
 
 use self::database::Database;
 
@@ -31,10 +32,11 @@ pub fn source(name: &str, uri: &str, writable: bool) -> Result<Arc<dyn Driver>, 
             Ok(Arc::new(Database::new(name, uri, writable, Dialect::Mysql)))
         }
         Some("hive" | "spark" | "impala") => Ok(Arc::new(Hive::new(name, uri, writable)?)),
+        Some("sqlite") => Ok(Arc::new(Sqlite::new(name, uri, writable)?)),
         _ => Err(format!(
             "the source {name} has not the uri of a database: expected \
-             postgresql://USER@HOST/DATABASE, mysql://…, mariadb://…, hive://…, spark://… or \
-             impala://…"
+             postgresql://USER@HOST/DATABASE, mysql://…, mariadb://…, hive://…, spark://…, \
+             impala://… or sqlite:PATH"
         )),
     }
 }
