@@ -12,6 +12,8 @@ pub enum Dialect {
     Postgres,
     /// MySQL's and MariaDB's.
     Mysql,
+    /// Hive's, Spark's and Impala's.
+    Hive,
     /// That of a database whose comments and quotes are not known.
     Other,
 }
@@ -22,7 +24,7 @@ impl Dialect {
         match self {
             Self::Postgres => &["SELECT", "WITH", "VALUES", "TABLE", "SHOW", "EXPLAIN"],
             Self::Other => &["SELECT", "WITH", "VALUES"],
-            Self::Mysql => {
+            Self::Mysql | Self::Hive => {
                 &["SELECT", "WITH", "VALUES", "TABLE", "SHOW", "EXPLAIN", "DESCRIBE", "DESC"]
             }
         }
@@ -35,7 +37,9 @@ impl Dialect {
         let (word, rest) = start.split_at(end);
         // SELECT_1 and SELECTé are other words.
         let is_whole = !rest.starts_with(|c: char| c.is_alphanumeric() || "_$".contains(c));
-        is_whole && self.reading_words().iter().any(|known| known.eq_ignore_ascii_case(word))
+        let is_known =
+            is_whole && self.reading_words().iter().any(|known| known.eq_ignore_ascii_case(word));
+        is_known && !(self == Self::Hive && may_write_in_hive(word, rest))
     }
 
     /// A statement without what may come before its first word; None where the database might see
@@ -48,6 +52,11 @@ impl Dialect {
                 return Some(rest);
             }
             if let Some(comment) = rest.strip_prefix("--") {
+                // Where Spark's ends is not where Hive's does.
+                let is_unclear = |line: &str| line.contains('\r') || line.ends_with('\\');
+                if self == Self::Hive && comment.split('\n').next().is_some_and(is_unclear) {
+                    return None;
+                }
                 // MySQL takes two dashes without a space behind them for a minus and a sign.
                 if self == Self::Mysql && !comment.starts_with(|c: char| c.is_ascii_whitespace()) {
                     return None;
@@ -60,7 +69,11 @@ impl Dialect {
                     Self::Mysql if comment.starts_with('!') || comment.starts_with("M!") => {
                         return None;
                     }
-                    Self::Mysql | Self::Other => comment.split_once("*/")?.1,
+                    // Spark's comments may hold others, and Impala's may not.
+                    Self::Hive if comment.split("*/").next().is_some_and(|c| c.contains("/*")) => {
+                        return None;
+                    }
+                    Self::Mysql | Self::Hive | Self::Other => comment.split_once("*/")?.1,
                 };
             } else if let Some(comment) = rest.strip_prefix('#')
                 && self == Self::Mysql
@@ -96,6 +109,18 @@ pub fn is_one_statement(sql: &str) -> bool {
         }
     }
     quote.is_none()
+/// Whether a statement that begins with a word that reads may write in Hive, Spark or Impala, which
+/// have no transactions that are read-only: `WITH … INSERT`, and `EXPLAIN ANALYZE`, which runs what
+/// it explains. A word counts wherever it stands, also in a string, and so does what the server
+/// replaces by a variable's text.
+fn may_write_in_hive(first: &str, rest: &str) -> bool {
+    let words: &[&str] = match first.to_ascii_uppercase().as_str() {
+        "WITH" => &["INSERT", "UPDATE", "DELETE", "MERGE", "UPSERT"],
+        "EXPLAIN" => &["ANALYZE"],
+        _ => return false,
+    };
+    let is_one = |found: &str| words.iter().any(|word| word.eq_ignore_ascii_case(found));
+    rest.contains("${") || rest.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').any(is_one)
 }
 
 /// What comes after a comment, which may hold others.
@@ -200,5 +225,35 @@ mod tests {
             assert!(!Dialect::Other.reads(sql), "{sql}");
         }
         assert!(Dialect::Other.reads(" (SELECT 1)"));
+    }
+
+    #[test]
+    fn statements_for_hive() {
+        for sql in [
+            "SELECT 1",
+            "-- a\n/* b */ (select 'INSERT')",
+            "WITH x AS (SELECT 1 AS inserted) SELECT * FROM x",
+            "EXPLAIN INSERT INTO t SELECT 1",
+            "DESCRIBE t",
+            "VALUES (1)",
+        ] {
+            assert!(Dialect::Hive.reads(sql), "{sql}");
+        }
+        for sql in [
+            "FROM t INSERT INTO u SELECT 1",
+            "WITH x AS (SELECT 1) INSERT INTO t SELECT * FROM x",
+            "with x as (select 1)insert/**/into t select * from x",
+            "WITH x AS (SELECT 1) FROM x INSERT INTO t SELECT 1",
+            "WITH x AS (SELECT 1) MERGE INTO t USING x",
+            "WITH x AS (SELECT 1) ${hivevar:rest}",
+            "EXPLAIN ANALYZE INSERT INTO t SELECT 1",
+            "-- \\\nDELETE FROM t",
+            "-- \rDROP TABLE t\nSELECT 1",
+            "/* /* */ DROP TABLE t -- */ SELECT 1",
+            "SET x=1",
+            "DROP TABLE t",
+        ] {
+            assert!(!Dialect::Hive.reads(sql), "{sql}");
+        }
     }
 }

@@ -68,7 +68,7 @@ impl Driver for Database {
         match self.0.dialect {
             Dialect::Postgres => "postgresql",
             Dialect::Mysql => "mysql",
-            Dialect::Other => "sql",
+            Dialect::Hive | Dialect::Other => "sql",
         }
     }
 

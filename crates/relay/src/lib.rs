@@ -4,6 +4,7 @@
 //! MongoDB by a crate of its own (`crates/mongo/`). The server sends the rows on.
 //! and other databases by programs beside the server (`crates/bridge/`). The server sends the rows
 //! on.
+//! others by drivers of their own. The server sends the rows on.
 
 #![forbid(unsafe_code)]
 
@@ -19,6 +20,8 @@ use std::sync::Arc;
 use dray_bridge::{Bridge, Command};
 use dray_driver::{Dialect, Driver};
 use dray_mongo::Mongo;
+use dray_hive::Hive;
+use dray_sqlite::Sqlite;
 
 use self::database::Database;
 pub use self::jdbc::JdbcOptions;
@@ -69,6 +72,12 @@ pub fn source(
             "the source {name} has not the uri of a database: expected \
              postgresql://USER@HOST/DATABASE, mysql://…, mariadb://…, odbc:DSN=…, jdbc:… or \
              adbc:DRIVER?uri=…"
+        Some("hive" | "spark" | "impala") => Ok(Arc::new(Hive::new(name, uri, writable)?)),
+        Some("sqlite") => Ok(Arc::new(Sqlite::new(name, uri, writable)?)),
+        _ => Err(format!(
+            "the source {name} has not the uri of a database: expected \
+             postgresql://USER@HOST/DATABASE, mysql://…, mariadb://…, hive://…, spark://…, \
+             impala://… or sqlite:PATH"
         )),
     }
 }

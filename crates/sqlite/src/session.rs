@@ -1,0 +1,128 @@
+//! A session: a connection of its own to the file.
+
+use std::path::Path;
+use std::time::Duration;
+
+use dray_driver::{
+    BATCH_BYTES_MAX, BATCH_ROWS_MAX, Estimate, ServerError, Sink, Statement, failed,
+};
+use rusqlite::{Connection, OpenFlags};
+
+use crate::bind::bind;
+use crate::columns::Columns;
+use crate::error::{End, message, of_statement, refused};
+use crate::guard::guard;
+
+/// How long to wait for a program that writes.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// SQLite's steps between two questions whether somebody still waits: well below a millisecond.
+const STEPS: i32 = 10_000;
+
+/// A session with a file.
+#[derive(Debug)]
+pub(crate) struct Session {
+    name: String,
+    connection: Connection,
+    writable: bool,
+    server: String,
+}
+
+impl Session {
+    /// Opens a file that exists.
+    ///
+    /// # Errors
+    /// A clause.
+    pub(crate) fn open(name: &str, path: &Path, writable: bool) -> Result<Self, String> {
+        if !path.is_file() {
+            return Err("its file is not there".to_owned());
+        }
+        let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX
+            | match writable {
+                true => OpenFlags::SQLITE_OPEN_READ_WRITE,
+                false => OpenFlags::SQLITE_OPEN_READ_ONLY,
+            };
+        // SQLite's own words name the path, which is for whoever runs the server.
+        let mut connection =
+            Connection::open_with_flags(path, flags).map_err(|_| "SQLite can't open its file")?;
+        let read = |connection: &mut Connection| {
+            connection.busy_timeout(BUSY_TIMEOUT)?;
+            // The file is read only now.
+            connection.query_row("PRAGMA schema_version", (), |_| Ok(()))?;
+            guard(connection, writable)
+        };
+        read(&mut connection).map_err(|cause| message(&cause))?;
+        let server = format!("SQLite {}", rusqlite::version());
+        Ok(Self { name: name.to_owned(), connection, writable, server })
+    }
+
+    /// Runs a statement. It is a transaction, so its rows are of one state of the file.
+    fn execute(&self, statement: &Statement, sink: &mut dyn Sink) -> Result<(), End> {
+        if statement.sql.contains('\0') {
+            return Err(failed("42601", "a statement has a byte 0").into());
+        }
+        let failed_by = |cause| of_statement(&self.name, &cause);
+        let mut prepared = self.connection.prepare(&statement.sql).map_err(failed_by)?;
+        // The guard has let nothing through that writes; this is SQLite's own word for it.
+        if !self.writable && !prepared.readonly() {
+            return Err(refused(&self.name, "it writes").into());
+        }
+        if statement.plan_only && !prepared.readonly() {
+            let what = "a statement that writes can't be planned without running it";
+            return Err(failed("0A000", what).into());
+        }
+        bind(&mut prepared, statement.parameters.as_ref())?;
+        let mut columns = Columns::of(&prepared);
+        let mut rows = prepared.raw_query();
+        let mut has_begun = false;
+        loop {
+            let row = rows.next().map_err(failed_by)?;
+            let is_end = row.is_none();
+            if let Some(row) = row {
+                columns.push(row)?;
+            }
+            let is_full = columns.rows() >= BATCH_ROWS_MAX || columns.bytes() >= BATCH_BYTES_MAX;
+            if is_full || is_end {
+                let batch = columns.finish()?;
+                if !has_begun {
+                    sink.begin(batch.schema(), Estimate::default())?;
+                    has_begun = true;
+                }
+                if statement.plan_only {
+                    return Ok(());
+                }
+                if batch.num_rows() > 0 {
+                    sink.batch(batch)?;
+                }
+            }
+            if is_end {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl dray_driver::Session for Session {
+    fn server(&self) -> &str {
+        &self.server
+    }
+
+    fn is_usable(&self) -> bool {
+        true
+    }
+
+    fn run(&mut self, statement: &Statement, sink: &mut dyn Sink) -> Result<(), ServerError> {
+        let stopped = sink.watch();
+        let watched = self.connection.progress_handler(STEPS, Some(stopped));
+        let ended = match watched {
+            Ok(()) => self.execute(statement, sink),
+            Err(cause) => Err(of_statement(&self.name, &cause)),
+        };
+        // It keeps the statement's sink open.
+        let forgotten = self.connection.progress_handler(0, None::<fn() -> bool>);
+        match ended.and(forgotten.map_err(|cause| of_statement(&self.name, &cause))) {
+            // Nobody waits for an error.
+            Ok(()) | Err(End::Stopped) => Ok(()),
+            Err(End::Failed(error)) => Err(error),
+        }
+    }
+}
