@@ -109,6 +109,8 @@ pub fn is_one_statement(sql: &str) -> bool {
         }
     }
     quote.is_none()
+}
+
 /// Whether a statement that begins with a word that reads may write in Hive, Spark or Impala, which
 /// have no transactions that are read-only: `WITH … INSERT`, and `EXPLAIN ANALYZE`, which runs what
 /// it explains. A word counts wherever it stands, also in a string, and so does what the server

@@ -1,31 +1,28 @@
 //! The sources of a Dray server: statements for `dray://host/NAME` are passed on to a database.
 //!
 //! It knows no protocol. PostgreSQL, MySQL and MariaDB are read by the client (`crates/client/`),
-//! MongoDB by a crate of its own (`crates/mongo/`). The server sends the rows on.
-//! and other databases by programs beside the server (`crates/bridge/`). The server sends the rows
-//! on.
-//! others by drivers of their own. The server sends the rows on.
+//! MongoDB, Hive and SQLite by crates of their own, and other databases by programs beside the
+//! server (`crates/bridge/`). The server sends the rows on.
 
 #![forbid(unsafe_code)]
 
 mod database;
 mod error;
-mod parts;
 mod jdbc;
+mod parts;
 mod programs;
 mod session;
 
 use std::sync::Arc;
 
-use dray_bridge::{Bridge, Command};
+use dray_bridge::Bridge;
 use dray_driver::{Dialect, Driver};
-use dray_mongo::Mongo;
 use dray_hive::Hive;
+use dray_mongo::Mongo;
 use dray_sqlite::Sqlite;
 
 use self::database::Database;
 pub use self::jdbc::JdbcOptions;
-use self::programs::program;
 
 /// The database at `uri`, under the name that clients use. Unless it is `writable`, it takes only
 /// statements that read.
@@ -39,45 +36,23 @@ pub fn source(
     writable: bool,
     jdbc: &JdbcOptions,
 ) -> Result<Arc<dyn Driver>, String> {
-    let scheme = uri.split_once(':').map(|(scheme, _)| scheme);
-    match scheme {
-        Some("postgresql" | "postgres") => {
-            Ok(Arc::new(Database::new(name, uri, writable, Dialect::Postgres)))
+    let database = |dialect| Arc::new(Database::new(name, uri, writable, dialect));
+    let bridge = |command| Arc::new(Bridge::new(name, command, uri, writable));
+    Ok(match uri.split_once(':').map(|(scheme, _)| scheme) {
+        Some("postgresql" | "postgres") => database(Dialect::Postgres),
+        Some("mysql" | "mariadb") => database(Dialect::Mysql),
+        Some("mongodb" | "mongodb+srv") => Arc::new(Mongo::new(name, uri, writable)?),
+        Some("hive" | "spark" | "impala") => Arc::new(Hive::new(name, uri, writable)?),
+        Some("sqlite") => Arc::new(Sqlite::new(name, uri, writable)?),
+        Some("odbc") => bridge(programs::command("dray-odbc")),
+        Some("adbc") => bridge(programs::command("dray-adbc")),
+        Some("jdbc") => bridge(jdbc::command(jdbc)?),
+        _ => {
+            return Err(format!(
+                "the source {name} has not the uri of a database: expected \
+                 postgresql://USER@HOST/DATABASE, mysql://…, mariadb://…, mongodb://…, hive://…, \
+                 spark://…, impala://…, sqlite:PATH, odbc:DSN=…, jdbc:… or adbc:DRIVER?uri=…"
+            ));
         }
-        Some("mysql" | "mariadb") => {
-            Ok(Arc::new(Database::new(name, uri, writable, Dialect::Mysql)))
-        }
-        Some("mongodb" | "mongodb+srv") => Ok(Arc::new(Mongo::new(name, uri, writable)?)),
-        _ => Err(format!(
-            "the source {name} has not the uri of a database: expected \
-             postgresql://USER@HOST/DATABASE, mysql://…, mariadb://… or mongodb://…"
-        Some("odbc") => {
-            let command = Command {
-                program: program("dray-odbc"),
-                arguments: Vec::new(),
-                install: "install the package dray-odbc beside the Dray server".to_owned(),
-            };
-            Ok(Arc::new(Bridge::new(name, command, uri, writable)))
-        }
-        Some("jdbc") => Ok(Arc::new(Bridge::new(name, jdbc::command(jdbc)?, uri, writable))),
-        Some("adbc") => {
-            let command = Command {
-                program: program("dray-adbc"),
-                arguments: Vec::new(),
-                install: "install the program dray-adbc beside the Dray server".to_owned(),
-            };
-            Ok(Arc::new(Bridge::new(name, command, uri, writable)))
-        }
-        _ => Err(format!(
-            "the source {name} has not the uri of a database: expected \
-             postgresql://USER@HOST/DATABASE, mysql://…, mariadb://…, odbc:DSN=…, jdbc:… or \
-             adbc:DRIVER?uri=…"
-        Some("hive" | "spark" | "impala") => Ok(Arc::new(Hive::new(name, uri, writable)?)),
-        Some("sqlite") => Ok(Arc::new(Sqlite::new(name, uri, writable)?)),
-        _ => Err(format!(
-            "the source {name} has not the uri of a database: expected \
-             postgresql://USER@HOST/DATABASE, mysql://…, mariadb://…, hive://…, spark://…, \
-             impala://… or sqlite:PATH"
-        )),
-    }
+    })
 }

@@ -168,7 +168,7 @@ impl dray_driver::Session for Session {
                 let held = self.connection.hold_parts(&statement.sql, &options, &hold, &mut cancel);
                 held.map(|plan| Arc::new(MysqlParts::new(database, plan)) as _)
             }
-            Dialect::Other => return Ok(None),
+            Dialect::Hive | Dialect::Other => return Ok(None),
         };
         parts.map(Some).map_err(|error| of_statement(&self.database.name, &error))
     }
