@@ -111,8 +111,8 @@ fn thinned(bounds: Vec<String>, ranges_max: usize) -> Vec<String> {
     bounds.into_iter().skip(each - 1).step_by(each).collect()
 }
 
-/// A statement for each of at most `ranges_max` ranges, and at least two. The first and the last are
-/// open. Rows without a key come before.
+/// A statement for each of at most `ranges_max` ranges, and at least two. The first and the last
+/// are open. Rows without a key come before.
 fn ranges(
     scan: &TableScan,
     key: &Key,
