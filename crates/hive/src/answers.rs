@@ -29,15 +29,16 @@ pub(crate) fn server_error(sqlstate: String, message: String) -> Error {
 /// Whether a call has done what it should.
 pub(crate) fn read_status<S: Read + Write>(reader: &mut Reader<'_, S>) -> Result<Result<()>> {
     let (mut code, mut sqlstate, mut message) = (None, String::new(), String::new());
-    let mut first = String::new();
+    let mut cause = String::new();
     while let Some((kind, field)) = reader.field()? {
         match (kind, field) {
             (Kind::I32, 1) => code = Some(reader.i32()?),
             (Kind::List, 2) => {
                 for _ in 0..reader.list(Kind::Binary)? {
-                    match first.is_empty() {
-                        true => first = reader.text()?,
-                        false => reader.skip(Kind::Binary)?,
+                    // An exception, `*CLASS:MESSAGE:DEPTH:FRAMES`, or a line of its stack.
+                    let info = reader.text()?;
+                    if info.starts_with('*') {
+                        cause = info;
                     }
                 }
             }
@@ -49,17 +50,32 @@ pub(crate) fn read_status<S: Read + Write>(reader: &mut Reader<'_, S>) -> Result
     match code {
         // Success, with or without information, and still running.
         Some(0..=2) => Ok(Ok(())),
+        // Hive and Spark have no code for a session that has ended.
+        Some(4) => Ok(Err(Error::Lost(SESSION_ENDED.to_owned()))),
+        Some(3) if message.contains("Invalid SessionHandle") => {
+            Ok(Err(Error::Lost(SESSION_ENDED.to_owned())))
+        }
         Some(3) => {
-            let message = if message.is_empty() { first } else { message };
-            // Hive and Spark have no code for it.
-            if message.contains("Invalid SessionHandle") {
-                return Ok(Err(Error::Lost(SESSION_ENDED.to_owned())));
+            // What Hive says of exceptions that it did not foresee.
+            if message.is_empty() || message == "Error running query" {
+                message = format!("{message}: {}", cause_in(&cause));
             }
             Ok(Err(server_error(sqlstate, message)))
         }
-        Some(4) => Ok(Err(Error::Lost(SESSION_ENDED.to_owned()))),
         _ => Err(Error::protocol("a status has no known code")),
     }
+}
+
+/// An exception without what tells its place.
+fn cause_in(info: &str) -> &str {
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let mut text = info.trim_start_matches('*');
+    while let Some((rest, last)) = text.rsplit_once(':')
+        && is_number(last)
+    {
+        text = rest;
+    }
+    text
 }
 
 /// Reads the one struct within a struct: the field 1.

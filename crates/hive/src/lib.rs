@@ -6,8 +6,8 @@
 //!                                                                   rows: columns of Arrow ─┘
 //! ```
 //!
-//! Nothing of a message is trusted: what it announces must fit what may still come of it, and memory
-//! grows with what has come.
+//! Nothing of a message is trusted: what it announces must fit what may still come of it, and
+//! memory grows with what has come.
 
 #![forbid(unsafe_code)]
 

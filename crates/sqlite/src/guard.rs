@@ -6,34 +6,44 @@ use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, Result};
 
-/// Pragmas that tell something of the file.
-const PRAGMAS: [&str; 19] = [
+/// Pragmas that tell something of the file, without a value.
+const PRAGMAS: &[&str] = &[
     "application_id",
     "collation_list",
     "compile_options",
     "data_version",
     "database_list",
     "encoding",
-    "foreign_key_list",
+    "foreign_key_check",
     "freelist_count",
     "function_list",
-    "index_info",
-    "index_list",
-    "index_xinfo",
+    "integrity_check",
     "journal_mode",
     "page_count",
     "page_size",
     "pragma_list",
-    "table_info",
+    "quick_check",
+    "schema_version",
     "table_list",
+    "user_version",
+];
+/// Those whose value is what to look at, and changes nothing.
+const PRAGMAS_OF_TABLES: &[&str] = &[
+    "foreign_key_check",
+    "foreign_key_list",
+    "index_info",
+    "index_list",
+    "index_xinfo",
+    "integrity_check",
+    "quick_check",
+    "table_info",
     "table_xinfo",
 ];
-/// Those of them whose value names a table or an index, and changes nothing.
-const PRAGMAS_OF_TABLES: [&str; 6] =
-    ["foreign_key_list", "index_info", "index_list", "index_xinfo", "table_info", "table_xinfo"];
-/// Others whose value is what to look at.
-const PRAGMAS_THAT_CHECK: [&str; 5] =
-    ["foreign_key_check", "integrity_check", "quick_check", "schema_version", "user_version"];
+/// Pragmas that name places for files, or undo what [`guard`] has set.
+const PRAGMAS_THAT_ESCAPE: &[&str] =
+    &["data_store_directory", "temp_store_directory", "trusted_schema", "writable_schema"];
+/// The longest value or row, in bytes: as much as other sources take.
+const LENGTH_MAX: i32 = 256 << 20;
 
 /// Guards a connection whose file has been opened.
 ///
@@ -44,6 +54,7 @@ pub(crate) fn guard(connection: &mut Connection, writable: bool) -> Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     connection.pragma_update(None, "cell_size_check", true)?;
+    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, LENGTH_MAX)?;
     if writable {
         return connection.authorizer(Some(may_write));
     }
@@ -59,6 +70,9 @@ fn allow(is_allowed: bool) -> Authorization {
 fn may_read(context: AuthContext<'_>) -> Authorization {
     allow(match context.action {
         AuthAction::Select | AuthAction::Read { .. } | AuthAction::Recursive => true,
+        // An index of boxes prepares them when it is opened to read. They can't run: the session
+        // refuses statements that are not read-only, and SQLite has the file open to read.
+        AuthAction::Insert { .. } | AuthAction::Update { .. } | AuthAction::Delete { .. } => true,
         AuthAction::Function { function_name } => !loads_code(function_name),
         AuthAction::Pragma { pragma_name, pragma_value } => reads(pragma_name, pragma_value),
         _ => false,
@@ -70,9 +84,7 @@ fn may_write(context: AuthContext<'_>) -> Authorization {
         AuthAction::Function { function_name } => !loads_code(function_name),
         // VACUUM attaches a file without a name.
         AuthAction::Attach { filename } => filename.is_empty(),
-        AuthAction::Pragma { pragma_name, pragma_value } => {
-            reads(pragma_name, pragma_value) || !reaches_files(pragma_name)
-        }
+        AuthAction::Pragma { pragma_name, .. } => !is_among(PRAGMAS_THAT_ESCAPE, pragma_name),
         AuthAction::Unknown { .. } => false,
         _ => true,
     })
@@ -82,17 +94,10 @@ fn loads_code(function: &str) -> bool {
     function.eq_ignore_ascii_case("load_extension")
 }
 
-/// Whether a pragma names places for files, or undoes what [`guard`] has set.
-fn reaches_files(pragma: &str) -> bool {
-    ["temp_store_directory", "data_store_directory", "writable_schema", "trusted_schema"]
-        .iter()
-        .any(|known| known.eq_ignore_ascii_case(pragma))
+fn reads(pragma: &str, value: Option<&str>) -> bool {
+    is_among(if value.is_none() { PRAGMAS } else { PRAGMAS_OF_TABLES }, pragma)
 }
 
-fn reads(pragma: &str, value: Option<&str>) -> bool {
-    let is_in = |known: &[&str]| known.iter().any(|known| known.eq_ignore_ascii_case(pragma));
-    match value {
-        None => is_in(&PRAGMAS) || is_in(&PRAGMAS_THAT_CHECK),
-        Some(_) => is_in(&PRAGMAS_OF_TABLES) || is_in(&PRAGMAS_THAT_CHECK[..3]),
-    }
+fn is_among(pragmas: &[&str], pragma: &str) -> bool {
+    pragmas.iter().any(|known| known.eq_ignore_ascii_case(pragma))
 }

@@ -1,4 +1,4 @@
-//! SQLite files as sources of a Dray server. SQLite itself, which is part of this crate, reads them.
+//! SQLite files as sources of a Dray server. SQLite itself reads them, compiled into this crate.
 //!
 //! ```text
 //!   statement ─▶ SQLite, guarded ─▶ rows ─▶ Columns: builders by declared type ─▶ batches of Arrow

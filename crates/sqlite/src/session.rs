@@ -62,7 +62,6 @@ impl Session {
         }
         let failed_by = |cause| of_statement(&self.name, &cause);
         let mut prepared = self.connection.prepare(&statement.sql).map_err(failed_by)?;
-        // The guard has let nothing through that writes; this is SQLite's own word for it.
         if !self.writable && !prepared.readonly() {
             return Err(refused(&self.name, "it writes").into());
         }
