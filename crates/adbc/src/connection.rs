@@ -61,7 +61,7 @@ impl DrayConnection {
     fn set_current_schema(&self, name: &str) -> Result<()> {
         match self.session.kind {
             SourceKind::Postgres => {}
-            SourceKind::Dray => {
+            SourceKind::Dray | SourceKind::Other => {
                 return Err(not_implemented("a Dray server has one schema for its tables"));
             }
             SourceKind::Mysql => {
@@ -158,7 +158,7 @@ impl Connection for DrayConnection {
     fn get_table_types(&self) -> Result<Reader> {
         let names = match self.session.kind {
             SourceKind::Postgres => TABLE_TYPES.iter().map(|(name, _)| *name).collect(),
-            SourceKind::Dray | SourceKind::Mysql => vec!["table", "view"],
+            SourceKind::Dray | SourceKind::Mysql | SourceKind::Other => vec!["table", "view"],
         };
         let names = Arc::new(StringArray::from(names));
         one_batch(

@@ -46,7 +46,7 @@ fn facts(server: &str, kind: SourceKind) -> Vec<(InfoCode, Value)> {
         // Both speak the protocol, and say which they are.
         SourceKind::Mysql if server.starts_with("MariaDB") => "MariaDB",
         SourceKind::Mysql => "MySQL",
-        SourceKind::Dray => "Dray",
+        SourceKind::Dray | SourceKind::Other => "Dray",
     };
     let text = |text: &str| Value::Text(text.to_owned());
     vec![

@@ -110,7 +110,7 @@ impl IngestSettings {
         let options = match session.kind {
             SourceKind::Postgres => self.postgres_options(session, table, running)?,
             SourceKind::Mysql => self.mysql_options(session, table, running)?,
-            SourceKind::Dray => {
+            SourceKind::Dray | SourceKind::Other => {
                 return Err(not_implemented("a Dray server only reads: it takes no bulk ingest"));
             }
         };

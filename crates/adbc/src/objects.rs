@@ -112,10 +112,15 @@ pub(crate) fn list(
     filter: &Filter<'_>,
     running: &Running,
 ) -> Result<Vec<Catalog>> {
+    if !session.has_catalog {
+        return Err(not_implemented(
+            "the tables of this source can't be listed: ask it by a statement of its own",
+        ));
+    }
     match session.kind {
         SourceKind::Postgres => postgres::list(session, filter, running),
         SourceKind::Mysql => mysql::list(session, filter, running),
-        SourceKind::Dray => dray::list(session, filter, running),
+        SourceKind::Dray | SourceKind::Other => dray::list(session, filter, running),
     }
 }
 
@@ -147,7 +152,7 @@ pub(crate) fn find(
             postgres::check_table(session, catalog, &name, running)?;
             Ok(name)
         }
-        SourceKind::Dray => Ok(match (given(catalog), schema) {
+        SourceKind::Dray | SourceKind::Other => Ok(match (given(catalog), schema) {
             (Some(catalog), Some(_)) => format!("{catalog}.{name}"),
             (Some(catalog), None) => {
                 format!("{catalog}.{}.{name}", identifier(DRAY_PLACE.1))

@@ -22,6 +22,8 @@ pub(crate) struct Session {
     pub(crate) kind: SourceKind,
     /// Whether a Dray server passes the statements on to a database.
     is_relayed: bool,
+    /// Whether its tables can be listed.
+    pub(crate) has_catalog: bool,
     /// The server's name and version.
     pub(crate) server: String,
     mode: Mutex<Mode>,
@@ -47,6 +49,7 @@ impl Session {
         Self {
             kind,
             is_relayed: connection.dialect() != kind,
+            has_catalog: connection.dialect() != SourceKind::Other,
             server: connection.server().to_owned(),
             slot: ConnectionSlot::new(connection),
             mode: Mutex::new(Mode {

@@ -117,6 +117,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         SourceKind::Postgres => POSTGRES_QUERY,
         SourceKind::Mysql => MYSQL_QUERY,
         SourceKind::Dray => DRAY_QUERY,
+        SourceKind::Other => {
+            return Err(Failure::Usage(
+                "the tables of this source can't be listed here: ask it by a statement of its own, \
+                 such as SELECT * FROM information_schema.tables"
+                    .to_owned(),
+            ));
+        }
     };
     let watch = meter.watch(interrupt.clone());
     let results = Connection::query_with(connection, sql, &QueryOptions::default(), Some(watch));

@@ -77,6 +77,8 @@ pub enum SourceKind {
     Postgres,
     /// MySQL, MariaDB, or a server that speaks their protocol.
     Mysql,
+    /// A database behind a Dray server whose SQL this client does not know.
+    Other,
 }
 
 /// A connection to a server, in the server's protocol. It runs one statement at a time.

@@ -1,4 +1,4 @@
-//! The column of each type (`spec/types.md` section 7).
+//! The column of each type (`spec/types.md` section 9).
 
 use std::collections::HashMap;
 use std::sync::Arc;

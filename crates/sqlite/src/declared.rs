@@ -1,4 +1,4 @@
-//! What a column's declared type says of its values (`spec/types.md` section 8).
+//! What a column's declared type says of its values (`spec/types.md` section 10).
 
 /// The classes in which SQLite stores values, other than NULL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

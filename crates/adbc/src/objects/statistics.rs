@@ -101,7 +101,7 @@ pub(crate) fn statistics(session: &Session, filter: &Filter<'_>) -> Result<Recor
     let schemas = match session.kind {
         SourceKind::Postgres => postgres::statistics(session, filter, &running)?,
         SourceKind::Mysql => mysql::statistics(session, filter, &running)?,
-        SourceKind::Dray => dray::statistics(session, filter, &running)?,
+        SourceKind::Dray | SourceKind::Other => dray::statistics(session, filter, &running)?,
     };
     encode(&schemas).map_err(|error| bad_data(&error))
 }

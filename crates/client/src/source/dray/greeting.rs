@@ -109,12 +109,12 @@ impl Greeting<'_> {
     }
 }
 
-/// The kind of database that a dialect is of; None for the server's own, and for one that this
-/// client does not know.
+/// The kind of database that a dialect is of; None for the server's own.
 fn dialect_of(name: &str) -> Option<SourceKind> {
     match name {
         "postgresql" => Some(SourceKind::Postgres),
         "mysql" => Some(SourceKind::Mysql),
-        _ => None,
+        "" => None,
+        _ => Some(SourceKind::Other),
     }
 }
