@@ -1,0 +1,15 @@
+package dray.jdbc;
+
+/**
+ * The frame Q, with the frames D before it.
+ *
+ * @param parameters an Arrow IPC stream of one batch of one row; null without parameters
+ * @param batchBytes about the most bytes of a batch of several rows
+ */
+record Query(
+        String sql,
+        byte[] parameters,
+        boolean planOnly,
+        int batchRows,
+        long batchBytes,
+        Cancellation cancellation) {}

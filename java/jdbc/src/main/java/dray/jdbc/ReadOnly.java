@@ -1,0 +1,53 @@
+package dray.jdbc;
+
+import java.util.Locale;
+import java.util.Set;
+import java.util.regex.Pattern;
+
+/** Which statements a source takes that may only be read: {@code spec/bridge.md} section 4. */
+final class ReadOnly {
+    private static final Pattern START = Pattern.compile(
+            "[\\s(]*+([A-Za-z]++)(?![\\w$\\x{80}-\\x{10ffff}])");
+    private static final Set<String> WORDS = Set.of("SELECT", "WITH", "VALUES");
+    /** What makes it depend on the database where a text or a comment ends. */
+    private static final Pattern UNSURE = Pattern.compile("\\\\|--|/\\*|[#$`\\[]");
+    private static final Pattern QUOTED = Pattern.compile("'[^']*'|\"[^\"]*\"");
+
+    private ReadOnly() {}
+
+    /** Whether a statement begins with a word that reads. */
+    static boolean reads(String sql) {
+        var start = START.matcher(sql);
+        return start.lookingAt() && WORDS.contains(start.group(1).toUpperCase(Locale.ROOT));
+    }
+
+    /**
+     * Whether a text is surely one statement: drivers run several that semicolons separate, and
+     * the second might commit.
+     */
+    static boolean isOne(String sql) {
+        String text = sql.strip();
+        text = text.endsWith(";") ? text.substring(0, text.length() - 1) : text;
+        if (text.indexOf(';') < 0) {
+            return true;
+        }
+        String unquoted = QUOTED.matcher(text).replaceAll("");
+        return !UNSURE.matcher(text).find() && unquoted.indexOf(';') < 0
+                && unquoted.indexOf('\'') < 0 && unquoted.indexOf('"') < 0;
+    }
+
+    /** Refuses what may write. */
+    static void check(String source, String sql) throws Failure {
+        String rule;
+        if (!reads(sql)) {
+            rule = "a statement must begin with SELECT, WITH, VALUES";
+        } else if (!isOne(sql)) {
+            rule = "it takes one statement at a time, and here a semicolon may separate several";
+        } else {
+            return;
+        }
+        throw new Failure(Failure.Kind.QUERY, "25006",
+                "the source " + source + " is read-only: " + rule,
+                "the server's option --source-writable lets its clients write");
+    }
+}
