@@ -158,8 +158,9 @@ record ColumnType(Field field, Appender.Maker appender) {
         private ColumnType decimal() throws SQLException {
             int scale = columns.getScale(column);
             // numeric(5,-2) has seven digits, numeric(3,5) has five.
-            long digits = Math.max((long) columns.getPrecision(column) + Math.max(0, -scale), scale);
-            boolean isDeclared = columns.getPrecision(column) > 0 && product != Product.SQLITE;
+            long precision = columns.getPrecision(column);
+            long digits = Math.max(precision + Math.max(0, -scale), scale);
+            boolean isDeclared = precision > 0 && product != Product.SQLITE;
             if (!isDeclared || digits > DIGITS_256) {
                 return text();
             }

@@ -28,9 +28,10 @@ final class Errors {
             var names = DriverManager.drivers().map(driver -> driver.getClass().getName())
                     .sorted().collect(Collectors.joining(", "));
             return new Failure(Failure.Kind.CONNECTION, "08001",
-                    "no JDBC driver takes this uri; found are: "
-                            + (names.isEmpty() ? "none" : names),
-                    "name the driver's jar with --jdbc-classpath");
+                    "no JDBC driver takes this uri, and these are known: "
+                            + (names.isEmpty() ? "none" : names)
+                            + ". The server's option --jdbc-classpath names the driver's jar",
+                    "");
         }
         return failure(Failure.Kind.CONNECTION, error);
     }

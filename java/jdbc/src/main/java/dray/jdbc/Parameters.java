@@ -20,14 +20,12 @@ import org.apache.arrow.vector.types.pojo.ArrowType;
 
 /** Sets the parameters of a statement. */
 final class Parameters {
-    private static final long MEMORY_MAX = 1L << 30;
-
     private Parameters() {}
 
     /** Sets them from an Arrow IPC stream of one batch of one row. */
     static void set(PreparedStatement statement, byte[] stream)
             throws SQLException, IOException, Failure {
-        try (var allocator = new RootAllocator(MEMORY_MAX);
+        try (var allocator = new RootAllocator(Runtime.getRuntime().maxMemory());
                 var reader = new ArrowStreamReader(new ByteArrayInputStream(stream), allocator)) {
             var root = reader.getVectorSchemaRoot();
             if (!reader.loadNextBatch() || root.getRowCount() != 1) {

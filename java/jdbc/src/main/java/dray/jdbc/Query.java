@@ -5,6 +5,7 @@ package dray.jdbc;
  *
  * @param parameters an Arrow IPC stream of one batch of one row; null without parameters
  * @param batchBytes about the most bytes of a batch of several rows
+ * @param rowBytes the most bytes of a row
  */
 record Query(
         String sql,
@@ -12,4 +13,5 @@ record Query(
         boolean planOnly,
         int batchRows,
         long batchBytes,
+        long rowBytes,
         Cancellation cancellation) {}

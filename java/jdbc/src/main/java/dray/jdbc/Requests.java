@@ -13,7 +13,7 @@ final class Requests implements Runnable {
     /** What the server may send before it has the answer to a statement. */
     private static final int PARAMETER_BYTES_MAX = 256 << 20;
     /** How long the database may take to close once the input has ended. */
-    private static final long CLOSE_MS = 5000;
+    private static final long CLOSE_MS = 4000;
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final Object END = new Object();
 
@@ -101,11 +101,12 @@ final class Requests implements Runnable {
         parameters.reset();
         int batchRows = query.path("batch_rows").asInt();
         long batchBytes = query.path("batch_bytes").asLong();
-        if (!query.path("sql").isTextual() || batchRows < 1 || batchBytes < 1) {
+        long rowBytes = query.path("row_bytes").asLong();
+        if (!query.path("sql").isTextual() || batchRows < 1 || batchBytes < 1 || rowBytes < 1) {
             throw new IOException("a frame Q without a statement, or without limits");
         }
         return new Query(query.path("sql").asText(), row, query.path("plan_only").asBoolean(),
-                batchRows, batchBytes, cancellation);
+                batchRows, batchBytes, rowBytes, cancellation);
     }
 
     /** Ends the program, whatever a driver does. */
@@ -113,12 +114,11 @@ final class Requests implements Runnable {
         if (latest != null) {
             latest.cancel();
         }
+        timer.schedule(() -> Runtime.getRuntime().halt(1), CLOSE_MS, TimeUnit.MILLISECONDS);
         try {
-            handover.offer(last, CLOSE_MS, TimeUnit.MILLISECONDS);
-            Thread.sleep(CLOSE_MS);
+            handover.put(last);
         } catch (InterruptedException ended) {
             Thread.currentThread().interrupt();
         }
-        Runtime.getRuntime().halt(1);
     }
 }

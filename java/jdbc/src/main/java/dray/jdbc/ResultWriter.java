@@ -13,14 +13,13 @@ import org.apache.arrow.vector.types.pojo.Schema;
 
 /** Writes a result as an Arrow IPC stream. */
 final class ResultWriter implements AutoCloseable {
-    /** Memory of a batch: vectors double as they grow, and are copied then. */
-    private static final long MEMORY_MAX = 1L << 30;
     /** How often a driver that ignores a cancellation is stopped between rows. */
     private static final int ROWS_BETWEEN_CHECKS = 256;
 
     private final Query query;
     private final FrameWriter out;
-    private final RootAllocator allocator = new RootAllocator(MEMORY_MAX);
+    /** Beside the heap, as much as the heap may have. */
+    private final RootAllocator allocator = new RootAllocator(Runtime.getRuntime().maxMemory());
     private final VectorSchemaRoot root;
     private final ArrowStreamWriter writer;
     private final Appender[] appenders;
@@ -57,6 +56,11 @@ final class ResultWriter implements AutoCloseable {
             long row = append(rows, inBatch);
             bytes += row;
             inBatch++;
+            if (row > query.rowBytes()) {
+                throw new Failure(Failure.Kind.LIMIT, "54000", "a row needs " + row
+                        + " bytes, over the limit of " + query.rowBytes()
+                        + "; raise row_bytes_max to that", "");
+            }
             if (inBatch % ROWS_BETWEEN_CHECKS == 0) {
                 query.cancellation().check();
             }

@@ -87,17 +87,28 @@ final class BridgeProcess implements AutoCloseable {
 
     void startQuery(String sql, boolean hasParameters, boolean planOnly, int batchRows)
             throws IOException {
+        startQuery(sql, hasParameters, planOnly, batchRows, 256 << 20);
+    }
+
+    private void startQuery(String sql, boolean hasParameters, boolean planOnly, int batchRows,
+            int rowBytes) throws IOException {
         var query = new HashMap<String, Object>();
         query.put("sql", sql);
         query.put("parameters", hasParameters);
         query.put("plan_only", planOnly);
         query.put("batch_rows", batchRows);
         query.put("batch_bytes", 1 << 20);
+        query.put("row_bytes", rowBytes);
         send('Q', JSON.writeValueAsBytes(query));
     }
 
     Result query(String sql) throws IOException {
         startQuery(sql, false, false, 1000);
+        return result();
+    }
+
+    Result query(String sql, int rowBytes) throws IOException {
+        startQuery(sql, false, false, 1000, rowBytes);
         return result();
     }
 

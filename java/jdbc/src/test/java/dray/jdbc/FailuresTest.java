@@ -30,9 +30,9 @@ class FailuresTest {
             var error = bridge.open("jdbc:nothing://host/db?password=s3cret", false);
             assertEquals("08001", error.get("sqlstate").asText());
             String message = error.get("message").asText();
-            assertTrue(message.contains("no JDBC driver takes this uri; found are: "), message);
+            assertTrue(message.startsWith("no JDBC driver takes this uri, and these are known: "));
             assertTrue(message.contains("org.h2.Driver"), message);
-            assertEquals("name the driver's jar with --jdbc-classpath", error.get("hint").asText());
+            assertTrue(message.contains("--jdbc-classpath"), message);
             assertFalse(error.toString().contains("s3cret"));
             assertThrows(EOFException.class, bridge::next);
         }
@@ -144,6 +144,15 @@ class FailuresTest {
             var failed = bridge.query("SELECT repeat('x', 20000000) AS t");
             assertEquals("resources 53200", failed.kind() + " " + failed.sqlstate(),
                     failed.error().toString());
+        }
+    }
+
+    @Test
+    void rowsBeyondTheLimit() throws Exception {
+        try (var bridge = BridgeProcess.open(folder, "jdbc:h2:mem:", false)) {
+            var failed = bridge.query("SELECT repeat('x', 300) AS a, repeat('x', 300) AS b", 500);
+            assertEquals("limit 54000", failed.kind() + " " + failed.sqlstate());
+            assertTrue(failed.message().contains("a row needs 608 bytes"), failed.message());
         }
     }
 

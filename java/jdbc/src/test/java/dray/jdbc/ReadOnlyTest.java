@@ -44,8 +44,10 @@ class ReadOnlyTest {
     @ValueSource(strings = {"jdbc:postgresql://h/d?user=u&password=s3cret&ssl=true",
         "jdbc:derby://h:1527/d;user=u;password=s3cret", "jdbc:h2:~/x;USER=sa;PASSWORD=s3cret",
         "jdbc:oracle:thin:scott/s3cret@//h:1521/x", "jdbc:db2://h:50000/d:user=u;password=s3cret;",
-        "jdbc:sqlserver://h;user=u;trustStorePassword=s3cret;x=y", "jdbc:x://u:s3cret@h/d", "jdbc:x://u:p/a:s3cret@h/d?y=x@z",
-        "jdbc:mysql://address=(host=h)(user=u)(password=s3cret)/d", "jdbc:x://h?private_key=s3cret",
+        "jdbc:sqlserver://h;user=u;trustStorePassword=s3cret;x=y", "jdbc:x://u:s3cret@h/d",
+        "jdbc:x://u:p/a:s3cret@h/d?y=x@z",
+        "jdbc:mysql://address=(host=h)(user=u)(password=s3cret)/d",
+        "jdbc:x://h?private_key=s3cret",
         "jdbc:x://h?password=s%33cret"})
     void secrets(String uri) {
         assertEquals("the password *** is wrong",
