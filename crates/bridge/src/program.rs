@@ -15,7 +15,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use arrow_array::RecordBatch;
-use dray_driver::Dialect;
+use dray_driver::{Dialect, ServerError, is_one_statement, read_only_refusal, several_refusal};
 
 pub use self::output::Output;
 use self::running::Running;
@@ -27,8 +27,6 @@ use crate::stream::{StreamLimits, decode_one};
 const PARAMETERS_BYTES_MAX: usize = 256 << 20;
 /// The time that a database may take to close once the input has ended.
 const CLOSE_MAX: Duration = Duration::from_secs(4);
-/// `read_only_sql_transaction`.
-const READ_ONLY: &str = "25006";
 
 /// Opens databases by some driver.
 pub trait Opener {
@@ -120,10 +118,13 @@ fn run_statements(
 ) -> io::Result<()> {
     for statement in statements {
         let mut result = Output::new(output, running.clone());
-        let ran = match open.writable || Dialect::Other.reads(&statement.query.sql) {
-            true => database.run(&statement, &mut result).and_then(|()| result.end()),
-            false => Err(refusal(&open.name)),
+        let allowed = match open.writable {
+            true => Ok(()),
+            false => check_reads(&open.name, &statement.query.sql),
         };
+        let ran = allowed
+            .and_then(|()| database.run(&statement, &mut result))
+            .and_then(|()| result.end());
         let is_cancelled = running.end();
         let Err(mut failure) = ran else {
             result.finish()?;
@@ -141,10 +142,17 @@ fn run_statements(
     Ok(())
 }
 
-fn refusal(name: &str) -> Failure {
-    let words = Dialect::Other.reading_words().join(", ");
-    let what = format!("the source {name} is read-only: a statement must begin with {words}");
-    Failure::new(FailureKind::Query, READ_ONLY, what)
+/// Refuses what may write.
+fn check_reads(name: &str, sql: &str) -> Result<(), Failure> {
+    let refusal = if !Dialect::Other.reads(sql) {
+        read_only_refusal(name, Dialect::Other.reading_words())
+    } else if !is_one_statement(sql) {
+        several_refusal(name)
+    } else {
+        return Ok(());
+    };
+    let ServerError { sqlstate, message, hint, .. } = refusal;
+    Err(Failure { hint, ..Failure::new(FailureKind::Query, &sqlstate, message) })
 }
 
 /// Reads frames until the input ends.

@@ -10,6 +10,8 @@ const READ_ONLY: &str = "25006";
 const CANNOT_CONNECT: &str = "08001";
 /// `connection_failure`.
 const LOST_CONNECTION: &str = "08006";
+/// What a source that is read-only can become.
+const WRITABLE: &str = "the server's option --source-writable lets its clients write";
 
 /// An error. Without a valid `sqlstate` it has none.
 pub fn error(
@@ -50,6 +52,14 @@ pub fn failed(sqlstate: &str, message: impl Into<String>) -> ServerError {
 pub fn read_only_refusal(name: &str, words: &[&str]) -> ServerError {
     let words = words.join(", ");
     let message = format!("the source {name} is read-only: a statement must begin with {words}");
-    let hint = "the server's option --source-writable lets its clients write";
-    error(ErrorKind::Query, READ_ONLY, message, hint)
+    error(ErrorKind::Query, READ_ONLY, message, WRITABLE)
+}
+
+/// A source takes no text that may be [several statements](crate::is_one_statement).
+pub fn several_refusal(name: &str) -> ServerError {
+    let message = format!(
+        "the source {name} is read-only: it takes one statement at a time, and here a semicolon \
+         may separate several"
+    );
+    error(ErrorKind::Query, READ_ONLY, message, WRITABLE)
 }

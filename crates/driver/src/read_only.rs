@@ -73,6 +73,31 @@ impl Dialect {
     }
 }
 
+/// Whether a text is surely one statement. Drivers of other databases run several that semicolons
+/// separate, and the second might commit. What is a text or a comment there, only the database
+/// knows, so that a semicolon counts unless it is at the end or surely within quotes.
+pub fn is_one_statement(sql: &str) -> bool {
+    let sql = sql.trim_end();
+    let sql = sql.strip_suffix(';').unwrap_or(sql);
+    if !sql.contains(';') {
+        return true;
+    }
+    // Escapes, comments, and quotes of some databases.
+    if ["\\", "--", "/*", "#", "$", "`", "["].iter().any(|unsure| sql.contains(unsure)) {
+        return false;
+    }
+    let mut quote = None;
+    for one in sql.chars() {
+        match (quote, one) {
+            (None, ';') => return false,
+            (None, '\'' | '"') => quote = Some(one),
+            (Some(open), _) if open == one => quote = None,
+            _ => {}
+        }
+    }
+    quote.is_none()
+}
+
 /// What comes after a comment, which may hold others.
 fn behind_nested(mut rest: &str) -> Option<&str> {
     let mut depth = 1_usize;
@@ -110,6 +135,33 @@ mod tests {
         assert!(Dialect::Mysql.reads("# a\nDESC t"));
         assert!(Dialect::Postgres.reads("/* /* */ DELETE */ SELECT 1"));
         assert!(Dialect::Postgres.reads("--x\rSELECT 2\nSELECT 1"));
+    }
+
+    #[test]
+    fn one_statement_or_several() {
+        for sql in [
+            "SELECT 1",
+            "SELECT 1 ;\n",
+            "SELECT ';'",
+            "SELECT 'it''s; so' AS \"a;b\"; ",
+            "SELECT '\\', $1 -- #",
+        ] {
+            assert!(is_one_statement(sql), "{sql}");
+        }
+        for sql in [
+            "SELECT 1; SELECT 2",
+            "SELECT 1;;",
+            "SELECT '\\'; COMMIT --'",
+            "SELECT $$'$$; COMMIT; SELECT ';'",
+            "SELECT 1 -- '\n; COMMIT",
+            "SELECT `'`; COMMIT; `'`",
+            "SELECT 1 /* ' */; COMMIT /* ' */",
+            "SELECT 1 # '\n; COMMIT # '",
+            "SELECT '; COMMIT",
+            "SELECT [']; COMMIT; SELECT [']",
+        ] {
+            assert!(!is_one_statement(sql), "{sql}");
+        }
     }
 
     #[test]
