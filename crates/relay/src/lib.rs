@@ -8,6 +8,7 @@
 
 mod database;
 mod error;
+mod jdbc;
 mod programs;
 mod session;
 
@@ -17,14 +18,21 @@ use dray_bridge::{Bridge, Command};
 use dray_driver::{Dialect, Driver};
 
 use self::database::Database;
+pub use self::jdbc::JdbcOptions;
 use self::programs::program;
 
 /// The database at `uri`, under the name that clients use. Unless it is `writable`, it takes only
 /// statements that read.
 ///
 /// # Errors
-/// A sentence without the uri, which may have a password, if no such source is known.
-pub fn source(name: &str, uri: &str, writable: bool) -> Result<Arc<dyn Driver>, String> {
+/// A sentence without the uri, which may have a password, if no such source is known, or what it
+/// needs is missing.
+pub fn source(
+    name: &str,
+    uri: &str,
+    writable: bool,
+    jdbc: &JdbcOptions,
+) -> Result<Arc<dyn Driver>, String> {
     let scheme = uri.split_once(':').map(|(scheme, _)| scheme);
     match scheme {
         Some("postgresql" | "postgres") => {
@@ -41,9 +49,19 @@ pub fn source(name: &str, uri: &str, writable: bool) -> Result<Arc<dyn Driver>, 
             };
             Ok(Arc::new(Bridge::new(name, command, uri, writable)))
         }
+        Some("jdbc") => Ok(Arc::new(Bridge::new(name, jdbc::command(jdbc)?, uri, writable))),
+        Some("adbc") => {
+            let command = Command {
+                program: program("dray-adbc"),
+                arguments: Vec::new(),
+                install: "install the program dray-adbc beside the Dray server".to_owned(),
+            };
+            Ok(Arc::new(Bridge::new(name, command, uri, writable)))
+        }
         _ => Err(format!(
             "the source {name} has not the uri of a database: expected \
-             postgresql://USER@HOST/DATABASE, mysql://…, mariadb://… or odbc:DSN=…"
+             postgresql://USER@HOST/DATABASE, mysql://…, mariadb://…, odbc:DSN=…, jdbc:… or \
+             adbc:DRIVER?uri=…"
         )),
     }
 }

@@ -1,11 +1,14 @@
 //! The options of `dray serve` for sources and for who may use them.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::Args;
 use dray_client::Secret;
+use dray_relay::JdbcOptions;
 use dray_server::{Grant, SourceOptions};
+use dray_sort::ByteSize;
 
 use super::read_token;
 
@@ -13,7 +16,7 @@ use super::read_token;
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Pass statements for dray://HOST/NAME on to this database: postgresql://…, mysql://…,
-    /// mariadb://… or odbc:DSN=…
+    /// mariadb://…, odbc:…, jdbc:… or adbc:DRIVER?uri=…
     #[arg(long, value_name = "NAME=URI")]
     source: Vec<Secret>,
     /// The same with the uri in a file, so that a password in it is not among the processes
@@ -25,6 +28,12 @@ pub(crate) struct Arguments {
     /// Take all statements for this source, not only those that read
     #[arg(long, value_name = "NAME")]
     source_writable: Vec<String>,
+    /// The jars of JDBC drivers, and folders of jars, with a colon between them
+    #[arg(long, value_name = "PATHS", env = "DRAY_JDBC_CLASSPATH", default_value = "")]
+    jdbc_classpath: OsString,
+    /// The heap of the Java process that each session of a JDBC source has
+    #[arg(long, value_name = "SIZE", default_value = "512MiB")]
+    jdbc_memory: ByteSize,
     /// File with a token that opens these sources and no others; files stands for the server's
     /// own tables
     #[arg(long, value_name = "TOKENFILE=NAME,NAME")]
@@ -97,8 +106,12 @@ impl Arguments {
 
     fn source(&self, name: &str, uri: &str) -> Result<SourceOptions, String> {
         let writable = self.source_writable.iter().any(|writable| writable == name);
-        let mut options =
-            SourceOptions::new(name.to_owned(), dray_relay::source(name, uri, writable)?);
+        let jdbc = JdbcOptions {
+            class_path: self.jdbc_classpath.clone(),
+            memory_bytes: self.jdbc_memory.0,
+        };
+        let driver = dray_relay::source(name, uri, writable, &jdbc)?;
+        let mut options = SourceOptions::new(name.to_owned(), driver);
         for limit in self.source_connections.iter().filter(|limit| limit.name == name) {
             if limit.value == 0 {
                 return Err(format!("--source-connections {name}=0: expected 1 or more"));
