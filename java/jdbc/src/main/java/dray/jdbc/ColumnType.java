@@ -141,12 +141,14 @@ record ColumnType(Field field, Appender.Maker appender) {
         }
 
         private ColumnType bits() throws SQLException {
-            boolean isBytes = "[B".equals(columns.getColumnClassName(column));
-            if (isBytes) {
-                return plain(ArrowType.Binary.INSTANCE, Texts::bytes);
+            if (product == Product.POSTGRESQL) {
+                return typeName().equals("bool")
+                        ? plain(ArrowType.Bool.INSTANCE, Numbers::booleans) : text();
             }
-            boolean isText = product == Product.POSTGRESQL && !typeName().equals("bool");
-            return isText ? text() : plain(ArrowType.Bool.INSTANCE, Numbers::booleans);
+            // Drivers give several bits as a boolean if they are asked for one.
+            return columns.getPrecision(column) > 1
+                    ? plain(ArrowType.Binary.INSTANCE, Texts::bytes)
+                    : plain(ArrowType.Bool.INSTANCE, Numbers::booleans);
         }
 
         private ColumnType binary() throws SQLException {
