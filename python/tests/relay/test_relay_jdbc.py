@@ -10,11 +10,13 @@ import time
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
+from urllib.parse import quote
 
 import pyarrow as pa
 import pytest
 from jdbc import DRIVERS, JAR, PASSWORD, DerbyServer
-from mysql_server import MariaServer
+from mysql_server import DATABASE, USER, MariaServer
+from mysql_server import PASSWORD as PASSWORD_OF_MYSQL
 from postgres_server import PostgresServer
 from relay_server import Relay, one, relay, sources, wait_until
 from server import binary
@@ -367,29 +369,42 @@ def jdbc_database(postgres: PostgresServer) -> str:
     return f"{row[0]}?user={row[1]}"
 
 
-def test_mysql(maria: MariaServer) -> None:
-    """By MySQL's own driver, which streams only if it is asked for in its own way."""
-    from mysql_server import DATABASE, PASSWORD, USER
-
-    password = PASSWORD.replace("'", "%27").replace(" ", "%20")
-    uri = f"jdbc:mysql://127.0.0.1:{maria.port}/{DATABASE}?user={USER}&password={password}"
+@pytest.mark.parametrize("driver", ["mysql", "mariadb"])
+def test_mysql(maria: MariaServer, driver: str) -> None:
+    """By MySQL's own driver, which streams only if it is asked for in its own way, and MariaDB's,
+    which would make other values of some."""
+    password = PASSWORD_OF_MYSQL
+    if driver == "mysql":
+        password = quote(password)
+    uri = f"jdbc:{driver}://127.0.0.1:{maria.port}/{DATABASE}?user={USER}&password={password}"
     with relay(*sources(my=uri), "--jdbc-memory", "48MiB") as server:
         with dray.connect(server.uri("my")) as client:
             sql = "SELECT seq, repeat('x', 500) AS t FROM seq_1_to_300000"
             rows = sum(batch.num_rows for batch in client.query(sql).batches())
             assert rows == 300_000
             maria.run(
+                "SET sql_mode = ''",
                 "CREATE OR REPLACE TABLE jdbc_types (a tinyint(1), b bigint unsigned, c year, "
-                "d bit(9), e datetime(6), f decimal(65,30))",
+                "d bit(9), e datetime(6), f decimal(65,30), g date, h time)",
                 "INSERT INTO jdbc_types VALUES (2, 18446744073709551615, 2024, b'100000001', "
-                "'9999-12-31 23:59:59.999999', 1.5)",
+                "'9999-12-31 23:59:59.999999', 1.5, '0001-01-01', '12:34:56'), "
+                "(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+                "CREATE OR REPLACE TABLE jdbc_strange (d date, e datetime, t time, u time)",
+                "INSERT INTO jdbc_strange VALUES "
+                "('0000-00-00', '0000-00-00 00:00:00', '-12:00:00', '100:00:00')",
             )
             table = client.query("SELECT * FROM jdbc_types").arrow()
             assert table.schema.field("b").type == pa.uint64()
-            row = table.to_pylist()[0]
-            assert (row["a"], row["b"], row["c"]) == (2, 2**64 - 1, 2024)
-            assert row["d"] == b"\1\1" and row["f"] == Decimal("1.5")
-            assert row["e"] == datetime.datetime(9999, 12, 31, 23, 59, 59, 999999)
+            first, second = (tuple(row.values()) for row in table.to_pylist())
+            assert first == (
+                *(2, 2**64 - 1, 2024, b"\1\1"),
+                datetime.datetime(9999, 12, 31, 23, 59, 59, 999999),
+                *(Decimal("1.5"), datetime.date(1, 1, 1), datetime.time(12, 34, 56)),
+            )
+            assert second == (None,) * 8
+            for column in "detu":
+                with pytest.raises(dray.ExecutionError):
+                    client.query(f"SELECT {column} FROM jdbc_strange").arrow()
             result = client.query("SELECT a.seq AS i FROM seq_1_to_1000000000 a")
             next(result.batches())
             result.cancel()

@@ -32,8 +32,8 @@ record ColumnType(Field field, Appender.Maker appender) {
     /** PostgreSQL's types that its driver takes for others, with a loss. */
     private static final Set<String> POSTGRESQL_TEXTS = Set.of("money", "timetz");
     /** Classes of values whose text is the whole value. */
-    private static final Set<String> TEXT_CLASSES =
-            Set.of("java.lang.String", "java.util.UUID", "java.math.BigDecimal");
+    private static final Set<String> TEXT_CLASSES = Set.of("java.lang.String", "java.util.UUID",
+            "java.math.BigDecimal", "java.math.BigInteger");
 
     /** The type of a column, counted from 1. */
     static ColumnType of(ResultSetMetaData columns, int column, Product product)
@@ -66,12 +66,14 @@ record ColumnType(Field field, Appender.Maker appender) {
                         ? binary() : plain(ArrowType.Binary.INSTANCE, LargeObjects::bytes);
                 case Types.DATE -> plain(
                         new ArrowType.Date(org.apache.arrow.vector.types.DateUnit.DAY),
-                        Times::dates);
-                case Types.TIME -> plain(new ArrowType.Time(unit(), Long.SIZE), Times::times);
-                case Types.TIMESTAMP -> plain(
-                        new ArrowType.Timestamp(unit(), null), Times::timestamps);
+                        vector -> Times.dates(vector, product));
+                case Types.TIME -> plain(new ArrowType.Time(unit(), Long.SIZE),
+                        vector -> Times.times(vector, product));
+                case Types.TIMESTAMP -> plain(new ArrowType.Timestamp(unit(), null),
+                        vector -> Times.timestamps(vector, product));
                 case Types.TIMESTAMP_WITH_TIMEZONE -> plain(
-                        new ArrowType.Timestamp(unit(), "UTC"), Times::instants);
+                        new ArrowType.Timestamp(unit(), "UTC"),
+                        vector -> Times.instants(vector, product));
                 case Types.TIME_WITH_TIMEZONE, Types.SQLXML -> text();
                 case Types.NULL -> plain(ArrowType.Null.INSTANCE, Appender::ofNulls);
                 default -> other();
@@ -95,8 +97,13 @@ record ColumnType(Field field, Appender.Maker appender) {
                     default -> type;
                 };
             }
-            if (product == Product.SQLITE && type == Types.REAL) {
-                return Types.DOUBLE;
+            if (product == Product.SQLITE) {
+                return switch (type) {
+                    case Types.REAL -> Types.DOUBLE;
+                    // Its booleans are integers, of any value.
+                    case Types.BOOLEAN, Types.BIT -> Types.BIGINT;
+                    default -> type;
+                };
             }
             return product == Product.SQLSERVER && type == DATETIMEOFFSET
                     ? Types.TIMESTAMP_WITH_TIMEZONE : type;
@@ -113,7 +120,9 @@ record ColumnType(Field field, Appender.Maker appender) {
 
         /** The text of the value, with the name of its type. */
         private ColumnType text() throws SQLException {
-            return column(ArrowType.Utf8.INSTANCE, Texts::strings, Map.of(NAMED, typeName()));
+            return column(ArrowType.Utf8.INSTANCE,
+                    product == Product.SQLITE ? Dynamic::texts : Texts::strings,
+                    Map.of(NAMED, typeName()));
         }
 
         private ColumnType column(ArrowType type, Appender.Maker appender,
@@ -144,6 +153,9 @@ record ColumnType(Field field, Appender.Maker appender) {
             if (product == Product.POSTGRESQL) {
                 return typeName().equals("bool")
                         ? plain(ArrowType.Bool.INSTANCE, Numbers::booleans) : text();
+            }
+            if ("java.lang.String".equals(columns.getColumnClassName(column))) {
+                return text();
             }
             // Drivers give several bits as a boolean if they are asked for one.
             return columns.getPrecision(column) > 1

@@ -4,7 +4,10 @@ import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.Reader;
+import java.sql.Blob;
+import java.sql.ResultSet;
 import java.sql.SQLException;
+import java.sql.SQLFeatureNotSupportedException;
 import org.apache.arrow.vector.FieldVector;
 import org.apache.arrow.vector.VarBinaryVector;
 import org.apache.arrow.vector.VarCharVector;
@@ -40,12 +43,22 @@ final class LargeObjects {
     static Appender bytes(FieldVector vector) {
         var binaries = (VarBinaryVector) vector;
         return (rows, column, at) -> {
-            try (InputStream stream = rows.getBinaryStream(column)) {
+            try (InputStream stream = stream(rows, column)) {
                 return Texts.append(binaries, at, stream == null ? null : read(vector, stream));
             } catch (IOException broken) {
                 throw unread(vector, broken);
             }
         };
+    }
+
+    /** Some drivers have no getBinaryStream. */
+    private static InputStream stream(ResultSet rows, int column) throws SQLException {
+        try {
+            return rows.getBinaryStream(column);
+        } catch (SQLFeatureNotSupportedException notSupported) {
+            Blob blob = rows.getBlob(column);
+            return blob == null ? null : blob.getBinaryStream();
+        }
     }
 
     private static byte[] read(FieldVector vector, InputStream stream)

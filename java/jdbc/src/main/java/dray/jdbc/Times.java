@@ -30,9 +30,9 @@ final class Times {
 
     private Times() {}
 
-    static Appender dates(FieldVector vector) {
+    static Appender dates(FieldVector vector, Product product) {
         var days = (DateDayVector) vector;
-        var values = new Values<>(LocalDate.class, LocalDate::parse);
+        var values = new Values<>(LocalDate.class, LocalDate::parse, product);
         return (rows, column, at) -> {
             LocalDate value = values.next(rows, column);
             if (value == null) {
@@ -44,9 +44,9 @@ final class Times {
         };
     }
 
-    static Appender times(FieldVector vector) {
+    static Appender times(FieldVector vector, Product product) {
         var unit = ((ArrowType.Time) vector.getField().getType()).getUnit();
-        var values = new Values<>(LocalTime.class, LocalTime::parse);
+        var values = new Values<>(LocalTime.class, LocalTime::parse, product);
         return (rows, column, at) -> {
             LocalTime value = values.next(rows, column);
             if (value == null) {
@@ -60,11 +60,11 @@ final class Times {
         };
     }
 
-    static Appender timestamps(FieldVector vector) {
+    static Appender timestamps(FieldVector vector, Product product) {
         var times = (TimeStampVector) vector;
         var unit = ((ArrowType.Timestamp) vector.getField().getType()).getUnit();
         var values = new Values<>(
-                LocalDateTime.class, text -> LocalDateTime.parse(text, TIMESTAMP));
+                LocalDateTime.class, text -> LocalDateTime.parse(text, TIMESTAMP), product);
         return (rows, column, at) -> {
             LocalDateTime value = values.next(rows, column);
             if (value == null) {
@@ -77,10 +77,10 @@ final class Times {
         };
     }
 
-    static Appender instants(FieldVector vector) {
+    static Appender instants(FieldVector vector, Product product) {
         var times = (TimeStampVector) vector;
         var unit = ((ArrowType.Timestamp) vector.getField().getType()).getUnit();
-        var values = new Values<>(OffsetDateTime.class, OffsetDateTime::parse);
+        var values = new Values<>(OffsetDateTime.class, OffsetDateTime::parse, product);
         return (rows, column, at) -> {
             OffsetDateTime value = values.next(rows, column);
             if (value == null) {
@@ -115,9 +115,12 @@ final class Times {
         private boolean isKnown;
         private boolean isText;
 
-        Values(Class<T> type, Function<String, T> parser) {
+        Values(Class<T> type, Function<String, T> parser, Product product) {
             this.type = type;
             this.parser = parser;
+            // MariaDB's driver makes the day 0000-00-00 NULL, and takes times for positive. SQLite's
+            // takes numbers for milliseconds.
+            isText = product == Product.MARIADB || product == Product.SQLITE;
         }
 
         T next(ResultSet rows, int column) throws SQLException {
