@@ -24,6 +24,7 @@ for target; do
   program=$target_dir/release/$target
   mkdir -p "$found/$target" "$found/$target.base" "corpus/$target"
   case $target in
+  bridge_stream) kind=stream ;;
   client_session) kind=session ;;
   server_session) kind=requests ;;
   page) kind=page ;;

@@ -24,6 +24,7 @@ pub(crate) use self::postgres::{TABLE_TYPES, literal};
 pub(crate) use self::statistics::statistics;
 use crate::cancel::Running;
 use crate::connection::no_table;
+use crate::error::not_implemented;
 use crate::session::Session;
 
 /// What to list. The names are patterns of `LIKE`; None is any.

@@ -2,7 +2,7 @@
 //! program for each session and speaks `spec/bridge.md` with it.
 //!
 //! ```text
-//!   dray serve ── frames ──▶ dray_bridge::program::serve ─▶ Adbc ─▶ Session ─▶ the driver's library
+//!   dray serve ── frames ──▶ dray_bridge::program::serve ─▶ Session ─▶ the driver's library
 //! ```
 
 #![forbid(unsafe_code)]

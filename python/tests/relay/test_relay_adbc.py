@@ -205,6 +205,16 @@ def test_what_is_missing(tmp_path: Path) -> None:
         assert password not in server.log()
 
 
+def test_a_driver_by_name(lite: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mylite.toml").write_text(
+        f"manifest_version = 1\nname = 'SQLite'\n[Driver]\nshared = '{SQLITE}'\n"
+    )
+    monkeypatch.setenv("ADBC_DRIVER_PATH", str(tmp_path))
+    with relay(*sources(lite=lite.replace(SQLITE, "mylite"))) as server:
+        with dray.connect(server.uri("lite")) as client:
+            assert one(client, "SELECT count(*) FROM numbers") == ROWS
+
+
 def test_drays_own_driver(maria: MariaServer) -> None:
     """A Dray server whose source is another database, by Dray's driver for ADBC."""
     driver = binary().parent / "libadbc_driver_dray.so"

@@ -46,11 +46,13 @@ impl Incoming {
             }
             Kind::Finished => {
                 let Finished { rows } = frame.object()?;
-                if !self.decoder.has_ended() || rows != self.rows {
-                    let what = format!("{} rows of {rows}", self.rows);
-                    return Err(malformed(what).into());
+                if !self.decoder.has_ended() {
+                    return Err(malformed("a result whose stream has not ended").into());
                 }
-                Ok(true)
+                match rows == self.rows {
+                    true => Ok(true),
+                    false => Err(malformed(format!("{} rows of {rows}", self.rows)).into()),
+                }
             }
             _ => Err(unexpected(frame)),
         }
