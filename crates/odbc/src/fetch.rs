@@ -126,7 +126,7 @@ impl<'r, 'c> Rows<'r, 'c> {
     fn append(&mut self, index: usize, rows: usize) -> Result<(), Failure> {
         let Some((column, builder)) = self.columns.get(index).zip(self.builders.get_mut(index))
         else {
-            return Ok(());
+            return Err(no_column(index));
         };
         let is_unbound = self.unbound.get(index) == Some(&true);
         if is_unbound && column.is_long {
@@ -138,7 +138,7 @@ impl<'r, 'c> Rows<'r, 'c> {
             self.statement.fill(index)?;
         }
         for row in 0..rows {
-            let Some(buffer) = self.statement.buffers().get(index) else { return Ok(()) };
+            let buffer = self.statement.buffers().get(index).ok_or_else(|| no_column(index))?;
             match buffer.cell(row).map_err(|length| wrong_length(&column.name, length))? {
                 Cell::Null => builder.append_null(),
                 Cell::Bytes(bytes) => self.bytes += builder.append(bytes)? as u64,
@@ -165,6 +165,11 @@ impl<'r, 'c> Rows<'r, 'c> {
         (self.rows, self.bytes) = (0, 0);
         batch.map_err(|cause| Failure::new(FailureKind::Internal, "", cause.to_string()))
     }
+}
+
+/// The bridge has lost a column: that must not look like a column without values.
+fn no_column(index: usize) -> Failure {
+    Failure::new(FailureKind::Internal, "", format!("there is no column {index}"))
 }
 
 fn long_value(
