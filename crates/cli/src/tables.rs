@@ -120,7 +120,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         SourceKind::Other => {
             return Err(Failure::Usage(
                 "the tables of this source can't be listed here: ask it by a statement of its own, \
-                 such as SELECT * FROM information_schema.tables"
+                 such as SHOW TABLES, SELECT * FROM sqlite_schema or {\"listCollections\": 1}"
                     .to_owned(),
             ));
         }

@@ -85,11 +85,9 @@ impl MysqlSource {
 
 /// How many connections to ask for; a reason if one is enough.
 fn connections(hold: &HoldOptions, ranges_max: usize) -> std::result::Result<Partitions, Reason> {
-    if hold.connections_max < 2 {
-        return Err(Reason::OneConnection);
-    }
     match (hold.at_most, u8::try_from(hold.connections_max.min(ranges_max))) {
-        (_, Ok(0 | 1)) => Err(Reason::OneAsked),
+        (Some(1), _) => Err(Reason::OneAsked),
+        (_, Ok(0 | 1)) => Err(Reason::OneConnection),
         (None, _) => Ok(Partitions::Auto),
         (Some(_), count) => Ok(Partitions::Exactly(count.unwrap_or(u8::MAX))),
     }
