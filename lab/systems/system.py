@@ -122,6 +122,9 @@ def java(main: str, *arguments: object, jars: str = "", options: tuple[str, ...]
     return [*words, *map(str, arguments)]
 
 
-def jdbc(url: str, sql: str, *properties: str, jars: str = "") -> list[str]:
+def jdbc(
+    url: str, sql: str, *properties: str, jars: str = "", options: tuple[str, ...] = ()
+) -> list[str]:
     """The command line of Drain.java."""
-    return java("dray.systems.Drain", url, sql, ROWS_PER_FETCH, *properties, jars=jars)
+    words = (url, sql, ROWS_PER_FETCH, *properties)
+    return java("dray.systems.Drain", *words, jars=jars, options=options)
