@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow::array::{
     Array, ArrayRef, AsArray, Int32Array, Int64Array, RecordBatch, RecordBatchIterator,
@@ -18,6 +19,9 @@ use dray_nest::{NestOptions, Source, Spec, nest};
 #[derive(Default)]
 struct Tables(HashMap<&'static str, Vec<RecordBatch>>);
 
+/// Longer than the time between two checks of a sort.
+const BETWEEN_CHECKS: Duration = Duration::from_millis(100);
+
 /// Tables that end the nesting while the rows of a level are merged or sorted.
 struct Interrupted {
     tables: Tables,
@@ -31,7 +35,19 @@ impl Source for Interrupted {
         level: &str,
         sql: &str,
     ) -> Result<Box<dyn RecordBatchReader + Send + '_>, ArrowError> {
-        self.tables.run(level, sql)
+        let reader = self.tables.run(level, sql)?;
+        if level != self.at {
+            return Ok(reader);
+        }
+        let (schema, batches) = (reader.schema(), reader.collect::<Vec<_>>());
+        let middle = batches.len() / 2;
+        let slow = batches.into_iter().enumerate().map(move |(i, batch)| {
+            if i == middle {
+                std::thread::sleep(BETWEEN_CHECKS);
+            }
+            batch
+        });
+        Ok(Box::new(RecordBatchIterator::new(slow, schema)))
     }
 
     fn go_on(&mut self, level: &str, rows: u64) -> bool {
@@ -228,7 +244,7 @@ fn objects_are_those_of_a_join() {
 #[test]
 fn sorting_is_watched_and_ends_early() {
     let spec: Spec = SPEC.replace("one.part]", "one.part_1]").parse().unwrap();
-    // They take longer to sort than the time between two checks: each batch is spilled.
+    // Half of the items are sorted, and spilled, before a check comes.
     let (tables, _) = tables(6, 30_000);
     let folder = tempfile::tempdir().unwrap();
     let spill_folder = Some(folder.path().to_owned());
