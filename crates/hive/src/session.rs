@@ -35,6 +35,8 @@ const PAUSE_FIRST: Duration = Duration::from_millis(2);
 const PAUSE_LAST: Duration = Duration::from_millis(250);
 /// How long a server may take to stop a statement.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+/// Opening a session may take this many times as long as connecting: Spark starts much for its first.
+const SESSION_FACTOR: u32 = 6;
 /// How long a server may take to say goodbye.
 const GOODBYE_TIMEOUT: Duration = Duration::from_millis(500);
 
@@ -63,7 +65,7 @@ impl Session {
         keep_waiting: &mut dyn FnMut() -> bool,
     ) -> Result<Self, String> {
         let mut client = connect(params, keep_waiting)?;
-        let deadline = Instant::now() + params.connect_timeout.min(STOP_TIMEOUT * 6);
+        let deadline = Instant::now() + params.connect_timeout.min(STOP_TIMEOUT) * SESSION_FACTOR;
         let mut check = || match (keep_waiting(), Instant::now() < deadline) {
             (false, _) => Err(Error::Stopped),
             (true, false) => Err(Error::Lost("the server did not open a session in time".into())),
