@@ -35,7 +35,7 @@ const PAUSE_FIRST: Duration = Duration::from_millis(2);
 const PAUSE_LAST: Duration = Duration::from_millis(250);
 /// How long a server may take to stop a statement.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
-/// Opening a session may take this many times as long as connecting: Spark starts much for its first.
+/// Opening a session may take this many times as long as connecting: Spark's first one starts much.
 const SESSION_FACTOR: u32 = 6;
 /// How long a server may take to say goodbye.
 const GOODBYE_TIMEOUT: Duration = Duration::from_millis(500);
