@@ -279,3 +279,17 @@ def test_adbc(served: Relay, name: str) -> None:
                 cursor.adbc_read_partition(part)
                 rows += cursor.fetch_arrow_table().num_rows
         assert rows == ROWS
+
+
+def test_over_a_unix_socket(served: Relay, name: str) -> None:
+    """Descriptors name the source, however the planner has connected."""
+    for uri, options in (
+        (f"{served.unix}?source={name}", {}),
+        (f"{served.unix}?source={name}", {"local_socket": False}),
+        (served.uri(name), {"local_socket": False}),
+    ):
+        with dray.connect(uri, token=TOKEN, **options) as planner:
+            with planner.partitions(f"SELECT id FROM {TABLE}", at_most=3) as plan:
+                parts = [read(part) for part in plan]
+                assert sum(table.num_rows for table, _ in parts) == ROWS
+                plan.verify([receipt for _, receipt in parts])
