@@ -101,14 +101,17 @@ impl Unsorted {
     }
 }
 
-/// What a thread sends at its end. Meanwhile this one calls `go_on`, and cancels the thread's work
-/// when that says so.
+/// What a thread sends at its end. This one calls `go_on` first and meanwhile, and cancels the
+/// thread's work when that says so.
 fn awaited<T>(
     finished: &Receiver<dray_sort::Result<T>>,
     cancel: &Cancel,
     mut go_on: impl FnMut() -> bool,
 ) -> dray_sort::Result<T> {
-    let mut stopped = false;
+    let mut stopped = !go_on();
+    if stopped {
+        cancel.cancel();
+    }
     loop {
         match finished.recv_timeout(CHECK_INTERVAL) {
             // The thread may have been at its end.
