@@ -30,11 +30,12 @@ class Proof(NamedTuple):
 class Plan:
     """A query as parts. :meth:`Connection.partitions` makes it.
 
-    For PostgreSQL it holds a snapshot. :meth:`verify`, :meth:`release`, the end of a ``with`` block
-    and the end of the lease give it up; parts that nobody has begun to read are errors then.
+    For a database it holds a snapshot, over a connection to PostgreSQL or in the Dray server that
+    the database is behind. :meth:`verify`, :meth:`release`, the end of a ``with`` block and the end
+    of the lease give it up; parts that nobody has begun to read are errors then.
 
-    A Dray server keeps nothing of a plan, since its tables don't change while it runs. Its parts
-    can be read until the lease ends or the server stops, also after :meth:`release`.
+    Of its own tables a Dray server keeps nothing for a plan, since they don't change while it runs.
+    Its parts can be read until the lease ends or the server stops, also after :meth:`release`.
     """
 
     def __init__(self, native: _dray.Plan) -> None:
@@ -48,7 +49,7 @@ class Plan:
         Those of PostgreSQL have no password unless ``include_password`` was set. A part is as
         powerful as a program that runs the query: read only parts from people whose programs you
         would run. Those of a Dray server have a pass in place of its token: until the lease ends,
-        whoever has a part can read the rows of the plan, and nothing else.
+        whoever has a part can read the rows of the plan and release it, and nothing else.
         """
         return list(self._partitions)
 
@@ -101,9 +102,10 @@ class Plan:
         return Proof(*self._native.verify(list(receipts)))
 
     def release(self) -> None:
-        """Give a snapshot of PostgreSQL up.
+        """Give a database's snapshot up.
 
-        Parts that are being read can be read to their ends. At a Dray server nothing changes.
+        Parts that are being read can be read to their ends. For a Dray server's own tables nothing
+        changes.
         """
         self._native.release()
 
