@@ -271,32 +271,29 @@ pub(crate) fn tls_acceptor(
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
-    use std::sync::atomic::{AtomicBool, Ordering};
 
     #[tokio::test]
     async fn a_unix_socket_is_private_from_its_first_moment() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("dray.sock");
-        let ended = Arc::new(AtomicBool::new(false));
         let watch = std::thread::spawn({
-            let (path, ended) = (path.clone(), Arc::clone(&ended));
+            let path = path.clone();
             move || {
                 let mut seen = 0;
-                while !ended.load(Ordering::Relaxed) {
+                while seen < 200 {
                     if let Ok(metadata) = std::fs::metadata(&path) {
                         assert_eq!(metadata.permissions().mode() & 0o777, 0o600);
                         seen += 1;
                     }
                 }
-                seen
             }
         });
-        for _ in 0..500 {
+        // On a busy machine the watcher misses most of the sockets' short lives.
+        while !watch.is_finished() {
             let listener = Listener::unix(&path).await.unwrap();
             UnixStream::connect(&path).await.unwrap();
             drop(listener);
         }
-        ended.store(true, Ordering::Relaxed);
-        assert!(watch.join().unwrap() > 0);
+        watch.join().unwrap();
     }
 }
