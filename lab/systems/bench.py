@@ -28,14 +28,13 @@ from lab.data.table import Table
 from lab.systems import report
 from lab.systems.catalog import ABSENT, SYSTEMS
 from lab.systems.encoded import dbms_x_bytes
-from lab.systems.networks import FIGURES, NETWORKS
+from lab.systems.networks import FIGURES, NETWORKS, Network
 from lab.systems.system import Entry, System
 
 OUTPUT = RESULTS / "systems"
-#: The rows of TPC-H lineitem at scale factor 1, about.
-ROWS_OF_SCALE_FACTOR = 6_000_000
-#: The table of figures 3 and 4.
+#: The table of figures 3 and 4: about a million rows of lineitem, unless the scale factor is less.
 MILLION = "million"
+MILLION_SCALE_FACTOR = 0.167
 TABLES = ("lineitem", "pums", "ontime", MILLION)
 
 
@@ -57,7 +56,7 @@ def options() -> argparse.Namespace:
         "--rows",
         type=int,
         default=1_000_000,
-        help=f"rows of pums and ontime, and about those of {MILLION} (default: %(default)s)",
+        help="rows of pums and ontime (default: %(default)s)",
     )
     parser.add_argument("--rounds", type=int, default=3, help="rounds (default: %(default)s)")
     parser.add_argument(
@@ -67,7 +66,9 @@ def options() -> argparse.Namespace:
     )
     parser.add_argument("--check", action="store_true", help="measure each link first")
     parser.add_argument(
-        "--add", action="store_true", help="keep what an earlier run measured of other systems"
+        "--add",
+        action="store_true",
+        help="keep what an earlier run measured of other systems, tables and networks",
     )
     parser.add_argument(
         "--output",
@@ -93,13 +94,17 @@ def options() -> argparse.Namespace:
 
 def table_of(name: str, given: argparse.Namespace) -> Table:
     if name == MILLION:
-        return Lineitem.of(float(f"{given.rows / ROWS_OF_SCALE_FACTOR:.3g}"))
+        return Lineitem.of(min(MILLION_SCALE_FACTOR, given.scale_factor))
     return Lineitem.of(given.scale_factor) if name == "lineitem" else Sample(name, given.rows)
+
+
+def networks_of(table: str, given: argparse.Namespace) -> list[Network]:
+    return list(FIGURES) if table == MILLION else [NETWORKS[name] for name in given.networks]
 
 
 def fetch(system: System, name: str, given: argparse.Namespace, found: dict) -> None:
     """Measure a system with one table over all networks. It keeps its data between them."""
-    networks = FIGURES if name == MILLION else [NETWORKS[name] for name in given.networks]
+    networks = networks_of(name, given)
     table = table_of(name, given)
     with tempfile.TemporaryDirectory(prefix="dray-lab-") as folder:
         failures: dict[str, str] = {}
@@ -130,6 +135,8 @@ def fetch(system: System, name: str, given: argparse.Namespace, found: dict) -> 
                     "figure": network.figure,
                     "x": network.x,
                     "link": checked,
+                    "rounds": given.rounds,
+                    "timeout_s": given.timeout,
                     "ended": now(),
                     "load_average": os.getloadavg()[0],
                     "clients": [as_json(e, r) for e, r in zip(entries, rows, strict=True)],
@@ -230,8 +237,6 @@ def begin(given: argparse.Namespace, chosen: list[System]) -> dict:
         command=command_line(),
         date=now(),
         scale_factor=given.scale_factor,
-        rounds=given.rounds,
-        timeout_s=given.timeout,
     )
     found: dict = {
         "machine": described,
@@ -243,8 +248,14 @@ def begin(given: argparse.Namespace, chosen: list[System]) -> dict:
     path = Path(f"{given.output}.json")
     if given.add and path.exists():
         earlier = json.loads(path.read_text())
-        names = {system.name for system in chosen}
-        kept = [race for race in earlier["races"] if race["system"] not in names]
+        again = {
+            (system.name, table, network.name)
+            for system in chosen
+            for table in given.tables
+            for network in networks_of(table, given)
+        }
+        races = earlier["races"]
+        kept = [r for r in races if (r["system"], r["table"], r["network"]) not in again]
         found.update(systems=earlier["systems"], races=kept, encoded=earlier["encoded"])
     for system in chosen:
         found["systems"][system.name] = {"title": system.title, "versions": system.versions()}

@@ -78,13 +78,12 @@ def introduction(found: dict) -> str:
         for system in found["systems"].values()
     )
     own = ", ".join(f"{name} {value}" for name, value in machine["versions"].items())
-    controls = sorted({c["congestion"] for race in found["races"] for c in race["clients"]})
     return f"""{busy}
 <p>{escape(machine["date"])}: {escape(str(machine["processor"]))}, {machine["cores"]} cores,
 {machine["memory_bytes"] / 2**30:.0f} GiB, Linux {escape(str(machine["kernel"]))}. lineitem at scale
-factor {machine["scale_factor"]:g}. {machine["rounds"]} rounds, medians. Congestion control of the
-servers' sockets: {escape(", ".join(controls))}. A client that takes more than
-{machine["timeout_s"]:g} s is a “T”.</p>
+factor {machine["scale_factor"]:g}. Medians of the rounds.</p>
+<table class=text><tr><th>network</th><th>rounds</th><th>limit, else “T”</th>
+<th>congestion control of the servers' sockets</th></tr>{conditions(found)}</table>
 <p>The paper: {escape(PAPER["citation"])}. It measured on {escape(PAPER["machine"])};
 {escape(PAPER["scale"])}. Its numbers are on a dark ground, as it states them. <b>×</b> is the
 time divided by netcat's, or the bytes divided by those of the CSV, so that both can be compared.
@@ -95,6 +94,21 @@ A client counts only if it received all rows. ACS here is a sample of it (pums),
 month: rows repeat.</p>
 <table class=text><tr><th>system</th><th>versions</th></tr>{versions}
 <tr><td>laboratory</td><td>{escape(own)}</td></tr></table>"""
+
+
+def conditions(found: dict) -> str:
+    """A row for each network and the conditions of its races."""
+    seen: dict[tuple[str, int, float], set[str]] = {}
+    for race in found["races"]:
+        controls = seen.setdefault(
+            (race["network_title"], race["rounds"], race["timeout_s"]), set()
+        )
+        controls.update(client["congestion"] for client in race["clients"])
+    return "".join(
+        f"<tr><td>{escape(title)}</td><td>{rounds}</td><td>{limit_s:g} s</td>"
+        f"<td>{escape(', '.join(sorted(controls - {'–'})))}</td></tr>"
+        for (title, rounds, limit_s), controls in seen.items()
+    )
 
 
 def changed(found: dict) -> list[str]:

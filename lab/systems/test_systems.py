@@ -38,6 +38,8 @@ def results(clients: list[dict]) -> dict:
         "network_title": "Local",
         "figure": "",
         "link": "",
+        "rounds": 1,
+        "timeout_s": 1.0,
         "load_average": 0.0,
         "clients": clients,
     }
@@ -48,8 +50,6 @@ def results(clients: list[dict]) -> dict:
         "memory_bytes": 2**30,
         "kernel": "6",
         "scale_factor": 1.0,
-        "rounds": 1,
-        "timeout_s": 1.0,
         "load_average": 0.0,
         "versions": {},
         "command": "bench",
