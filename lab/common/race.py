@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import random
 import signal
@@ -91,15 +92,17 @@ def over(contenders: list[Contender], controls: list[str]) -> list[Row]:
     ]
 
 
-def measure(rows: list[Row], rounds: int) -> None:
+def measure(rows: list[Row], rounds: int, long_s: float = math.inf) -> None:
     """Measure round by round, so that a machine that slows down affects all contenders alike.
+    A row whose last run took longer than `long_s` runs no more.
 
     Each round has another order, the same in every run, so that no contender always follows the
     same one. The first round warms up and is dropped.
     """
     for number in range(rounds + 1):
         for row in random.Random(number).sample(rows, len(rows)):
-            if runs_in(row, number, rounds):
+            is_long = bool(row.runs) and row.totals()[-1] > long_s
+            if not is_long and runs_in(row, number, rounds):
                 row.measure(warm_up=number == 0)
                 narrate("warm-up" if number == 0 else f"round {number}/{rounds}", row)
     for row in rows:

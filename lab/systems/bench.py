@@ -35,6 +35,8 @@ OUTPUT = RESULTS / "systems"
 #: The table of figures 3 and 4: about a million rows of lineitem, unless the scale factor is less.
 MILLION = "million"
 MILLION_SCALE_FACTOR = 0.167
+#: A client that takes longer runs in one round only.
+LONG_S = 10.0
 TABLES = ("lineitem", "pums", "ontime", MILLION)
 
 
@@ -119,8 +121,7 @@ def fetch(system: System, name: str, given: argparse.Namespace, found: dict) -> 
                 except Failure as failure:
                     found["absent"].append((f"{system.title}, {name}", str(failure)))
                     return
-                if network.figure:
-                    entries = [entry for entry in entries if entry.in_figures]
+                entries = [entry for entry in entries if entry.runs_over(network)]
                 rows = race_of(system, entries, given, failures)
             found["races"].append(
                 {
@@ -159,7 +160,7 @@ def race_of(
         rows.append(Row(contender, None if own or not contender.over_tcp else control))
     try:
         prepare(system, rows, failures)
-        race.measure(rows, given.rounds)
+        race.measure(rows, given.rounds, LONG_S)
     finally:
         for row in rows:
             row.contender.stop()
@@ -257,8 +258,13 @@ def begin(given: argparse.Namespace, chosen: list[System]) -> dict:
         races = earlier["races"]
         kept = [r for r in races if (r["system"], r["table"], r["network"]) not in again]
         found.update(systems=earlier["systems"], races=kept, encoded=earlier["encoded"])
-    for system in chosen:
-        found["systems"][system.name] = {"title": system.title, "versions": system.versions()}
+        described["command"] = f"{earlier['machine']['command']}\n{described['command']}"
+    for system in SYSTEMS:
+        known = found["systems"].pop(system.name, None)
+        if system in chosen:
+            known = {"title": system.title, "versions": system.versions()}
+        if known is not None:
+            found["systems"][system.name] = known
     return found
 
 

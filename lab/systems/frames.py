@@ -82,7 +82,7 @@ def frame(system: str, server: Server, way: str, where: str, sql: str) -> Entry:
     _, title, _ = WAYS[way]
     command = python(__name__, way, where, sql)
     program = Program(f"{system}-{way}", title, server, lambda: list(command), into_table=True)
-    return Entry(program)
+    return Entry(program, local_only=True)
 
 
 if __name__ == "__main__":

@@ -45,15 +45,17 @@ def entries(setting: Setting, version: str) -> list[Entry]:
 
         text = client("text", "libmariadb, text", clients.text)
         if version == DISTRIBUTED:
-            found += [Entry(client("odbc", "ODBC", clients.odbc), paper, True), Entry(text)]
+            found.append(Entry(client("odbc", "ODBC", clients.odbc), paper, True))
+            found += [] if is_compressed else [Entry(text)]
         else:
             # MariaDB's ODBC driver asks for a variable that MySQL 5.6 lacks.
             found.append(Entry(text, paper, True))
-        found += [
-            Entry(client("binary", "libmariadb, binary", clients.binary)),
-            Entry(client("program", "mariadb --quick", clients.program)),
-            Entry(client("jdbc", "JDBC", clients.jdbc)),
-        ]
+        found.append(Entry(client("jdbc", "JDBC", clients.jdbc)))
+        if not is_compressed:
+            found += [
+                Entry(client("binary", "libmariadb, binary", clients.binary)),
+                Entry(client("program", "mariadb --quick", clients.program)),
+            ]
     if version == DISTRIBUTED:
         found += clients.frames()
     dray = Program(

@@ -34,6 +34,8 @@ class Network:
     ----------
     x : float
         Its place on the axis of its figure.
+    is_slow : bool
+        Whether it is slower than nearly all clients.
     make_link : callable, optional
         Makes the link. If absent, client and server communicate over loopback.
     """
@@ -43,6 +45,7 @@ class Network:
     make_link: Callable[[], Link] | None = None
     figure: str = ""
     x: float = 0.0
+    is_slow: bool = False
 
     @contextmanager
     def testbed(self) -> Iterator[Testbed]:
@@ -70,6 +73,7 @@ NETWORKS = {
             "wan",
             "WAN: 100 Mbit/s, round trip 25 ms, 1 % lost each way, emulated",
             lambda: Link.shaped("100mbit", 25, 0.01),
+            is_slow=True,
         ),
     )
 }

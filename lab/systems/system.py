@@ -16,6 +16,7 @@ from lab.common.loaded_server import is_installed
 from lab.common.measurement import Measurement
 from lab.common.process import Failure
 from lab.common.program import compiled
+from lab.systems.networks import Network
 
 HERE = Path(__file__).resolve().parent
 JAVA = HERE / "java" / "target"
@@ -78,6 +79,8 @@ class Entry:
         The row of the paper's tables that it stands for. Empty: the paper has no such client.
     in_figures : bool
         Whether it takes part in figures 3 and 4.
+    local_only : bool
+        Whether it is measured over loopback alone, because no network takes as long as it does.
     note : str
         A remark for the report.
     """
@@ -85,7 +88,18 @@ class Entry:
     contender: Contender
     paper: str = ""
     in_figures: bool = False
+    local_only: bool = False
     note: str = ""
+
+    def runs_over(self, network: Network) -> bool:
+        """Whether it is measured there. Over a slow link the network decides, so that one client of
+        each kind is enough.
+        """
+        if network.figure:
+            return self.in_figures
+        if network.is_slow:
+            return self.in_figures or bool(self.paper)
+        return network.make_link is None or not self.local_only
 
 
 @dataclass(frozen=True)
