@@ -136,9 +136,10 @@ pub struct Object {
 }
 
 impl Object {
-    fn new(store: Store, meta: ObjectMeta) -> Result<Self, StoreError> {
-        let has_version = meta.e_tag.is_some() || meta.version.is_some();
-        if !has_version && meta.last_modified.timestamp() == 0 {
+    fn new(store: Store, mut meta: ObjectMeta) -> Result<Self, StoreError> {
+        // Listings have none, and an old version that is still there would hide a change.
+        meta.version = None;
+        if meta.e_tag.is_none() && meta.last_modified.timestamp() == 0 {
             return Err(StoreError::new(
                 StoreErrorKind::Usage,
                 "its server sends neither ETag nor Last-Modified, so a change could not be seen",
@@ -160,10 +161,9 @@ impl Object {
     /// What tells this version from others of the same key: the store's ETag, or else when it was
     /// written.
     pub fn version(&self) -> String {
-        match (&self.meta.version, &self.meta.e_tag) {
-            (Some(version), _) => format!("version {version}"),
-            (None, Some(tag)) => format!("etag {}", opaque(tag)),
-            (None, None) => format!("modified {}", self.meta.last_modified.to_rfc3339()),
+        match &self.meta.e_tag {
+            Some(tag) => format!("etag {}", opaque(tag)),
+            None => format!("modified {}", self.meta.last_modified.to_rfc3339()),
         }
     }
 
@@ -186,7 +186,7 @@ impl Object {
     /// Asks for this version. A weak ETag never matches, so answers are only compared to it.
     pub(crate) fn options(&self) -> GetOptions {
         let tag = self.meta.e_tag.clone().filter(|tag| !tag.starts_with("W/"));
-        GetOptions { if_match: tag, version: self.meta.version.clone(), ..GetOptions::default() }
+        GetOptions { if_match: tag, ..GetOptions::default() }
     }
 
     async fn get(&self, range: Range<u64>) -> Result<Bytes, StoreError> {

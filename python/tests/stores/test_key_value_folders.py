@@ -105,9 +105,7 @@ def test_missing_and_escaped_values(s3: S3, serve: Serve, base: str) -> None:
         found = query(server, f"SELECT count(*) FROM places WHERE {condition}")
         assert found == [(count,)], condition
     # What is answered from statistics.
-    assert query(server, "SELECT count(k), min(k), max(k), count(*) FROM places") == [
-        (7, 1, 4, 10)
-    ]
+    assert query(server, "SELECT count(k), min(k), max(k), count(*) FROM places") == [(7, 1, 4, 10)]
     assert query(server, "SELECT count(DISTINCT city) FROM places") == [(3,)]
 
 

@@ -9,7 +9,6 @@ import subprocess
 import time
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest

@@ -86,9 +86,7 @@ def test_a_server_without_the_secret_or_with_other_objects(
     }
     # Same size, other rows.
     s3.put("other/b.csv", csv(rows(1000)).replace(b"name 1", b"Name 1"))
-    others["another secret, or serves other files"].append(
-        serve(table, "--plan-secret", secret)
-    )
+    others["another secret, or serves other files"].append(serve(table, "--plan-secret", secret))
     for expected, servers in others.items():
         for server in servers:
             for part in (parts[0], whole[0]):
@@ -102,9 +100,7 @@ def test_a_server_without_the_secret_or_with_other_objects(
     assert sum(read(part)[0].num_rows for part in parts) == 2000
 
 
-def test_plans_of_local_files_outlive_a_restart(
-    serve: Serve, secret: str, tmp_path: Path
-) -> None:
+def test_plans_of_local_files_outlive_a_restart(serve: Serve, secret: str, tmp_path: Path) -> None:
     for i in range(2):
         (tmp_path / f"{i}.csv").write_bytes(csv(rows(100)))
     table = f"t={tmp_path}"

@@ -73,7 +73,7 @@ def test_a_folder_of_parquet(s3: S3, serve: Serve) -> None:
     for i in range(3):
         s3.put(f"orders/part{i}.parquet", parquet(rows().slice(i * 300, 300)))
     server = serve(f"s3://{BUCKET}/orders/", f"all=s3://{BUCKET}/orders")
-    assert query(server, "SELECT count(*), sum(id) FROM \"all\"") == [(900, 900 * 899 // 2)]
+    assert query(server, 'SELECT count(*), sum(id) FROM "all"') == [(900, 900 * 899 // 2)]
     assert query(server, "SELECT min(id), max(id) FROM part1") == [(300, 599)]
 
 
