@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn answers_are_not_repeated() {
         let body = "Server returned non-2xx status code: 403 Forbidden: <Error><Code>\
-                    SignatureDoesNotMatch</Code><AWSAccessKeyId>AKIAHIDDEN</AWSAccessKeyId></Error>";
+                    SignatureDoesNotMatch</Code><AWSAccessKeyId>AKIAHIDDEN</AWSAccessKeyId>";
         let denied =
             object_store::Error::PermissionDenied { path: "x".to_owned(), source: body.into() };
         for cause in [denied, generic(body)] {

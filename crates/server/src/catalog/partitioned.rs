@@ -1,4 +1,4 @@
-//! The table of files in `key=value` folders. Filters on the keys alone decide which files are read.
+//! The table of files in `key=value` folders. Filters on the keys alone decide what is read.
 
 use std::sync::Arc;
 
