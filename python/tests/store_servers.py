@@ -14,12 +14,17 @@ import sys
 import threading
 import time
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import boto3
+from server import Server
 
 BUCKET = "lake"
+
+#: Starts `dray serve` with these arguments, and stops it after the test.
+Serve = Callable[..., Server]
 
 
 def free_port() -> int:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from server import Server
-from store_servers import S3
-
-Serve = Callable[..., Server]
+from store_servers import S3, Serve
 
 
 @pytest.fixture(scope="session")

@@ -6,9 +6,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import Serve
 from server import Server, binary
-from store_servers import BUCKET, S3
+from store_servers import BUCKET, S3, Serve
 from test_s3_tables import csv, parquet, query, rows
 
 NULL = "__HIVE_DEFAULT_PARTITION__"

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import Serve
 from server import binary
-from store_servers import Azurite, HttpFiles
+from store_servers import Azurite, HttpFiles, Serve
 from test_s3_tables import csv, parquet, query, rows
 
 import dray

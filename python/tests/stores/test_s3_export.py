@@ -12,9 +12,8 @@ from pathlib import Path
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
-from conftest import Serve
 from server import Server, binary
-from store_servers import BUCKET, S3
+from store_servers import BUCKET, S3, Serve
 
 #: More than two parts of 16 MiB as CSV, in the order of n.
 MANY = "SELECT value AS n, repeat('x', 80) AS t FROM generate_series(1, 600000)"

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from conftest import Serve
 from server import Server
-from store_servers import BUCKET, S3
+from store_servers import BUCKET, S3, Serve
 from test_s3_tables import csv, parquet, rows
 
 import dray

@@ -13,9 +13,8 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
-from conftest import Serve
 from server import Server, binary
-from store_servers import BUCKET, S3
+from store_servers import BUCKET, S3, Serve
 
 import dray
 
