@@ -22,7 +22,9 @@ def binary() -> Path:
 class Server:
     """`dray serve` over some files, on a Unix socket and on TCP, with metrics."""
 
-    def __init__(self, folder: Path, *arguments: str) -> None:
+    def __init__(
+        self, folder: Path, *arguments: str, environment: dict[str, str] | None = None
+    ) -> None:
         listeners = [
             "--unix",
             str(folder / "dray.sock"),
@@ -37,6 +39,7 @@ class Server:
             stdout=subprocess.PIPE,
             stderr=self._log,
             text=True,
+            env=environment,
         )
         self.unix = f"dray+unix://{folder / 'dray.sock'}"
         tls = "--tls-cert" in arguments

@@ -1,4 +1,4 @@
-//! `dray export`: writes a result to a file, which appears once it is complete.
+//! `dray export`: writes a result to a file or an object, which appears once it is complete.
 
 use std::path::Path;
 
@@ -17,6 +17,7 @@ use crate::statement::{Mode, Statement, failed};
 const EXAMPLES: &str = "\
 Examples:
   dray export dray://localhost 'SELECT * FROM orders' -o orders.parquet
+  dray export dray://localhost 'SELECT * FROM orders' -o s3://bucket/orders.parquet
   dray export dray://localhost 'SELECT * FROM t' -o t.arrow --file-compression lz4
   dray export dray://localhost 'SELECT * FROM people' -o people.pages --key id
   dray export postgresql://me@localhost/shop 'SELECT * FROM orders' -o orders.parquet

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use dray_store::Uploading;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::failure::Failure;
@@ -22,8 +23,17 @@ struct State {
     raised: AtomicBool,
     /// Whether a running statement polls `raised`.
     polled: AtomicBool,
-    /// A file to remove when the program ends.
-    unfinished: Mutex<Option<PathBuf>>,
+    /// What to remove when the program ends.
+    unfinished: Mutex<Option<Unfinished>>,
+}
+
+/// Output that is not complete.
+#[derive(Debug)]
+pub(crate) enum Unfinished {
+    /// A temporary file.
+    File(PathBuf),
+    /// An object in a store.
+    Object(Uploading),
 }
 
 impl Interrupt {
@@ -64,9 +74,9 @@ impl Interrupt {
         self.0.polled.store(true, SeqCst);
     }
 
-    /// Sets the file to remove if the program is interrupted; None once it is complete or gone.
-    pub(crate) fn set_unfinished(&self, path: Option<PathBuf>) {
-        *self.0.unfinished.lock().unwrap_or_else(PoisonError::into_inner) = path;
+    /// Sets what to remove if the program is interrupted; None once it is complete or gone.
+    pub(crate) fn set_unfinished(&self, output: Option<Unfinished>) {
+        *self.0.unfinished.lock().unwrap_or_else(PoisonError::into_inner) = output;
     }
 }
 
@@ -78,9 +88,12 @@ impl State {
     }
 
     fn exit(&self) {
-        if let Some(path) = self.unfinished.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            // The program ends, so a failure can't be reported.
-            let _ = fs::remove_file(path);
+        let unfinished = self.unfinished.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // The program ends, so a failure can't be reported.
+        match unfinished {
+            Some(Unfinished::File(path)) => drop(fs::remove_file(path)),
+            Some(Unfinished::Object(upload)) => drop(upload.abort()),
+            None => {}
         }
         std::process::exit(INTERRUPTED)
     }

@@ -1,15 +1,17 @@
-//! The output file: its path and format, and its atomic replacement.
+//! The output: its path and format. It appears as a whole or not at all.
 
-use std::fs::{File, Metadata, Permissions};
-use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+mod file;
+mod object;
+
+use std::fs::File;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use dray_pagefile::KeyPath;
-use dray_server::stale_files;
-use tempfile::NamedTempFile;
 
+use self::file::LocalFile;
+use self::object::{ObjectWriter, StoredObject};
 use crate::failure::Failure;
 use crate::format::{FileCompression, FileOptions, Format, ROW_GROUP_ROWS};
 use crate::interrupt::Interrupt;
@@ -20,20 +22,19 @@ FILE's ending selects the format: .parquet, .arrow or .feather (Arrow IPC file),
 IPC stream), .csv, .json or .ndjson (one object per line), .pages (objects that `dray pages` reads \
 in place). The output is written to a temporary file in the same folder, which replaces FILE once \
 it is complete and on disk. If anything fails, FILE is unchanged. The new file keeps FILE's mode, \
-owner and group.
+owner and group. FILE may be a URL: s3://BUCKET/KEY, gs:// or az://. The object is sent in parts \
+and appears once it is complete; if anything fails, the parts are removed.
 
 Every value is exact in every format, or it is an error. In CSV, NULL is an empty field and an \
 empty string is \"\"; floats may be NaN, inf and -inf, which are \"NaN\", \"Infinity\" and \
 \"-Infinity\" in JSON. Years beyond 9999 have a sign. Parquet has no timestamps or times in \
 seconds, which become milliseconds, no date64, which becomes date32, and no intervals.";
 
-/// The ending of incomplete files.
-const UNFINISHED: &str = ".unfinished";
-
 /// The file to write.
 #[derive(Debug, Args)]
 pub(crate) struct Output {
-    /// The file to write: .parquet, .arrow, .feather, .arrows, .csv, .json, .ndjson or .pages
+    /// The file or URL to write: .parquet, .arrow, .feather, .arrows, .csv, .json, .ndjson or
+    /// .pages
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     pub(crate) path: PathBuf,
     /// Compression within the file: none, lz4, snappy (Parquet), gzip (Parquet), zstd or zstd:LEVEL
@@ -142,112 +143,64 @@ fn key_name(text: &str) -> Result<(String, &str), String> {
     Err("a name's closing quote is missing".to_owned())
 }
 
-/// A temporary file that replaces the output file once it is complete. Dropping it before that
-/// removes it.
-pub(crate) struct UnfinishedFile<'a> {
-    temporary: NamedTempFile,
-    target: PathBuf,
-    /// The metadata of the file to replace.
-    replaced: Option<Metadata>,
-    interrupt: &'a Interrupt,
+/// Output that appears at its path or URL once it is complete. Dropping it before that removes it.
+pub(crate) enum UnfinishedFile<'a> {
+    Local(LocalFile<'a>),
+    Stored(StoredObject<'a>),
+}
+
+/// Writes an [`UnfinishedFile`].
+pub(crate) enum OutputWriter {
+    Local(File),
+    Stored(ObjectWriter),
 }
 
 impl<'a> UnfinishedFile<'a> {
     pub(crate) fn create(path: &Path, interrupt: &'a Interrupt) -> Result<Self, Failure> {
-        let failed =
-            |cause: io::Error| Failure::Output(format!("can't write {}: {cause}", path.display()));
-        let refused =
-            |what: &str| Err(Failure::Output(format!("can't write {}: {what}", path.display())));
-        // Links are followed: their target is replaced. Reading the metadata first makes the kernel
-        // refuse links that another user put into a world-writable folder.
-        let (target, replaced) = match path.metadata() {
-            Ok(metadata) if !metadata.is_file() => return refused("it is not a regular file"),
-            Ok(metadata) => (path.canonicalize().map_err(failed)?, Some(metadata)),
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound && path.is_symlink() => {
-                return refused("it is a link to a file that is not there");
-            }
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => (path.to_owned(), None),
-            Err(cause) => return Err(failed(cause)),
-        };
-        let name = target.file_name().unwrap_or_default().to_string_lossy();
-        let prefix = format!(".{name}.");
-        // A replacement is private until it gets the file's owner and mode. The mode of a new file
-        // is reduced by the umask.
-        let mode = if replaced.is_some() { 0o600 } else { 0o666 };
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(&prefix).suffix(UNFINISHED).permissions(Permissions::from_mode(mode));
-        let temporary = loop {
-            let temporary = builder.tempfile_in(folder(&target)).map_err(failed)?;
-            if stale_files::claim(temporary.as_file(), temporary.path()) {
-                break temporary;
-            }
-        };
-        interrupt.set_unfinished(Some(temporary.path().to_owned()));
-        stale_files::remove(
-            folder(&target),
-            |name| {
-                name.strip_prefix(&prefix)
-                    .and_then(|name| name.strip_suffix(UNFINISHED))
-                    .is_some_and(is_random)
-            },
-            |path| {
-                eprintln!("removed {}, left behind by a program that was killed", path.display())
-            },
-        );
-        Ok(Self { temporary, target, replaced, interrupt })
-    }
-
-    pub(crate) fn open(&self) -> io::Result<File> {
-        self.temporary.as_file().try_clone()
-    }
-
-    /// The failure to write the file.
-    pub(crate) fn failure(&self, cause: &(dyn std::error::Error + 'static)) -> Failure {
-        Failure::output(&self.target.display().to_string(), cause)
-    }
-
-    /// Replaces the output file, durably. Returns its size in bytes.
-    pub(crate) fn finish(self) -> Result<u64, Failure> {
-        let failed = |cause: io::Error| {
-            Failure::Output(format!("can't write {}: {cause}", self.target.display()))
-        };
-        if let Some(replaced) = &self.replaced {
-            copy_owner_and_mode(self.temporary.as_file(), replaced).map_err(failed)?;
+        match path.to_str().filter(|text| dray_store::is_url(text)) {
+            Some(url) => Ok(Self::Stored(StoredObject::create(url, interrupt)?)),
+            None => Ok(Self::Local(LocalFile::create(path, interrupt)?)),
         }
-        self.temporary.as_file().sync_all().map_err(failed)?;
-        let file = self.temporary.persist(&self.target).map_err(|cause| failed(cause.error))?;
-        self.interrupt.set_unfinished(None);
-        File::open(folder(&self.target)).and_then(|folder| folder.sync_all()).map_err(failed)?;
-        Ok(file.metadata().map_err(failed)?.len())
+    }
+
+    pub(crate) fn open(&self) -> io::Result<OutputWriter> {
+        Ok(match self {
+            Self::Local(file) => OutputWriter::Local(file.open()?),
+            Self::Stored(object) => OutputWriter::Stored(object.writer()),
+        })
+    }
+
+    /// The failure to write the output.
+    pub(crate) fn failure(&self, cause: &(dyn std::error::Error + 'static)) -> Failure {
+        let target = match self {
+            Self::Local(file) => file.target(),
+            Self::Stored(object) => object.url().to_owned(),
+        };
+        Failure::output(&target, cause)
+    }
+
+    /// Makes the output visible, durably. Returns its size in bytes.
+    pub(crate) fn finish(self) -> Result<u64, Failure> {
+        match self {
+            Self::Local(file) => file.finish(),
+            Self::Stored(object) => object.finish(),
+        }
     }
 }
 
-/// Gives the file the owner, group and mode of the one that it replaces, as far as this user may.
-/// If the group can't be kept, its permissions are dropped.
-fn copy_owner_and_mode(file: &File, replaced: &Metadata) -> io::Result<()> {
-    let now = file.metadata()?;
-    let mut mode = replaced.mode() & 0o777;
-    if replaced.gid() != now.gid() && fchown(file, None, Some(replaced.gid())).is_err() {
-        // The file's own group may do no more than everybody may.
-        mode = mode & !0o070 | (mode & 0o007) << 3 & mode;
+impl Write for OutputWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Local(file) => file.write(bytes),
+            Self::Stored(object) => object.write(bytes),
+        }
     }
-    if replaced.uid() != now.uid() {
-        // Only root may. For other users the file becomes their own, as with an editor.
-        let _ = fchown(file, Some(replaced.uid()), None);
-    }
-    // After the change of owner, which may clear permissions.
-    file.set_permissions(Permissions::from_mode(mode))
-}
 
-/// Whether this may be the random part of a name by [`tempfile`].
-fn is_random(text: &str) -> bool {
-    text.len() == 6 && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
-}
-
-fn folder(path: &Path) -> &Path {
-    match path.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Local(file) => file.flush(),
+            Self::Stored(object) => object.flush(),
+        }
     }
 }
 

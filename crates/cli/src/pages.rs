@@ -61,6 +61,11 @@ pub(crate) struct Arguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    if let Some(url) = arguments.path.to_str().filter(|text| dray_store::is_url(text)) {
+        let url = dray_store::shown(url);
+        let what = format!("{url}: a page file is read in place, in memory; copy it to this host");
+        return Err(Failure::Usage(what));
+    }
     if arguments.salvage {
         let salvage = Salvage::open(&arguments.path).map_err(failure)?;
         let (pages, objects) = (salvage.pages().len(), salvage.objects());

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use dray_client::Secret;
-use dray_server::catalog::{CatalogOptions, TableSpec};
+use dray_server::catalog::{CatalogOptions, PartitionTypes, TableSpec};
 use dray_server::{ServeOptions, Server};
 use dray_sort::ByteSize;
 use tokio::signal::unix::{SignalKind, signal};
@@ -21,6 +21,8 @@ use crate::failure::Failure;
 
 /// The default address.
 const LISTEN_DEFAULT: &str = "tcp://127.0.0.1:7117";
+/// The least characters of a secret that servers share.
+const PLAN_SECRET_MIN: usize = 32;
 /// File descriptors reserved for files, listeners and metrics.
 const DESCRIPTORS_RESERVED: u64 = 64;
 /// File descriptors that a connection may use: a socket, its duplicate, and pipes.
@@ -29,6 +31,10 @@ const DESCRIPTORS_PER_CONNECTION: u64 = 4;
 /// Serve Parquet, CSV, JSON and Arrow files as SQL tables, and databases by name
 #[derive(Debug, Args)]
 #[command(after_help = "\
+PATH is a file, a folder or the URL of one in an object store: s3://, gs://, az://, abfss://, http:// \
+or https://. Credentials come from the environment, as for the stores' own tools. Folders that are \
+named KEY=VALUE are columns.
+
 A file is a table named after it. A folder serves each of its files as a table; NAME=FOLDER is one \
 table of all of them. A table consists of the files that exist at the start: if one of them is \
 removed, replaced or written to, statements that read it fail. Restart to serve new files. `dray \
@@ -47,6 +53,7 @@ running transfers finish; a second signal ends them. Sizes: 65536, 512MiB, 1.5GB
 Examples:
   dray serve data/                         every file in the folder, on dray://127.0.0.1:7117
   dray serve orders=2024/ --in-memory      one table of a folder's files, from memory
+  dray serve orders=s3://bucket/orders/    one table of a folder in an object store
   dray serve --tpch 1 --unix /tmp/d.sock   generated tables, on a Unix socket only
   dray serve data/ --listen tcp://0.0.0.0:7117 --token-file token \\
       --tls-cert cert.pem --tls-key key.pem
@@ -57,7 +64,7 @@ Examples:
 Exit codes: 0 stopped by a signal, 1 the server failed, 2 wrong usage (an option, or a file or \
 address in it), 130 stopped by a second signal.")]
 pub(crate) struct Arguments {
-    /// Tables: a file, a folder, or NAME=PATH
+    /// Tables: a file, a folder or a URL, or NAME=PATH
     #[arg(value_name = "PATH | NAME=PATH")]
     tables: Vec<TableSpec>,
     /// Address to listen on, tcp://HOST:PORT; port 0 selects a free port [default:
@@ -76,6 +83,10 @@ pub(crate) struct Arguments {
     /// File with the token that clients must send; required on every address but loopback
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// File with a secret of 32 characters or more that servers have in common: each reads the
+    /// parts of the others' plans, if it serves the same versions of the same files
+    #[arg(long, value_name = "FILE")]
+    plan_secret: Option<PathBuf>,
     #[command(flatten)]
     sources: sources::Arguments,
     /// Memory for sorts, joins and aggregates before they spill, in addition to tables in memory
@@ -101,6 +112,10 @@ pub(crate) struct Arguments {
     /// files that lack it
     #[arg(long)]
     union_by_name: bool,
+    /// Types of the columns of key=value folders: int, date or text [default: inferred from all
+    /// values]
+    #[arg(long, value_name = "KEY=TYPE,…")]
+    partition_types: Vec<PartitionTypes>,
     /// Address of the metrics endpoint for Prometheus, HOST:PORT; it serves GET /metrics
     #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
     metrics: Option<SocketAddr>,
@@ -280,6 +295,7 @@ impl Arguments {
             threads,
             csv_no_header: self.no_header,
             union_by_name: self.union_by_name,
+            partition_types: PartitionTypes::merge(self.partition_types),
         };
         Ok(ServeOptions {
             listen,
@@ -287,6 +303,7 @@ impl Arguments {
             tls: self.tls_cert.zip(self.tls_key),
             token: self.token_file.as_deref().map(read_token).transpose()?,
             grants,
+            plan_secret: self.plan_secret.as_deref().map(read_plan_secret).transpose()?,
             sources,
             metrics: self.metrics,
             metrics_public: self.metrics_public,
@@ -311,6 +328,20 @@ pub(crate) fn read_token(path: &Path) -> Result<Secret, String> {
     match text.trim() {
         "" => Err(format!("{}: no token in this file", path.display())),
         token => Ok(token.into()),
+    }
+}
+
+/// The secret in a file, which must be hard to guess.
+fn read_plan_secret(path: &Path) -> Result<Secret, String> {
+    let secret = read_token(path)?;
+    let found = secret.reveal().chars().count();
+    match found >= PLAN_SECRET_MIN {
+        true => Ok(secret),
+        false => Err(format!(
+            "{}: a secret of {found} characters, expected {PLAN_SECRET_MIN} or more; make one \
+             with `openssl rand -hex 32`",
+            path.display()
+        )),
     }
 }
 

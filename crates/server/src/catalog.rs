@@ -3,6 +3,7 @@
 //! ```text
 //! TableSpec ─ sources ─▶ Source ─ tables ─▶ TableProvider ─ load (--in-memory) ─▶ MemTable
 //! NAME=PATH              files of one kind  checked schema                64 Ki-row batches
+//! NAME=s3://BUCKET/KEY
 //! ```
 //!
 //! How paths become tables:
@@ -12,8 +13,9 @@
 //! - `FOLDER` alone serves each data file in it as a table, and each subfolder as one table. The
 //!   folder itself is one table if it contains `key=value` folders, or is named like a data file
 //!   (`sales.parquet/`).
-//! - `key=value` folders add a column for each key: a 64-bit integer if all values are integers,
-//!   else text.
+//! - `key=value` folders add a column for each key ([`partitions`]): a 64-bit integer if all values
+//!   are integers, a date if all are dates, else text. Statements that compare it to constants read
+//!   only the folders that fit.
 //! - Names beginning with `.` or `_` are ignored, and in folders also empty files and files of
 //!   other kinds.
 //!
@@ -35,12 +37,15 @@
 mod arrow;
 mod csv_types;
 mod error;
+mod fingerprint;
 mod json_numbers;
 mod listing;
 mod load;
 mod naming;
 mod parquet;
 mod parquet_types;
+mod partitioned;
+mod partitions;
 mod pool;
 mod row_count;
 mod rows;
@@ -50,10 +55,13 @@ mod spill;
 mod store;
 mod tables;
 mod text;
+mod tree;
 
 pub use error::CatalogError;
+pub(crate) use fingerprint::Fingerprint;
 pub(crate) use load::{plain_batch, plain_schema};
 pub use naming::TableSpec;
+pub use partitions::PartitionTypes;
 pub(crate) use row_count::RowCountExec;
 pub(crate) use rows::RowSource;
 pub(crate) use served::FileError;
@@ -105,6 +113,8 @@ pub struct CatalogOptions {
     /// Whether the files of one table may have different columns, matched by name. A column is NULL
     /// in files that lack it.
     pub union_by_name: bool,
+    /// Types of the columns of `key=value` folders. The others are inferred.
+    pub partition_types: PartitionTypes,
     /// Memory for sorts, joins and aggregates before they spill to disk, in addition to tables in
     /// memory. None is half of the memory available when the catalog is opened.
     pub memory_bytes: Option<usize>,
@@ -155,7 +165,7 @@ async fn open_tables(options: &CatalogOptions) -> Result<SessionContext, Catalog
             .extend(tpch::TABLES.map(|table| (table.to_owned(), "the TPC-H generator".to_owned())));
     }
     for spec in &options.tables {
-        for source in sources::find(spec)? {
+        for source in sources::find(spec, &options.partition_types).await? {
             let origin = source.path.display().to_string();
             if let Some(first) = origins.insert(source.name.clone(), origin.clone()) {
                 return Err(CatalogError::NameTaken { name: source.name, first, second: origin });
@@ -164,6 +174,10 @@ async fn open_tables(options: &CatalogOptions) -> Result<SessionContext, Catalog
         }
     }
 
+    ctx.state_ref()
+        .write()
+        .config_mut()
+        .set_extension(Arc::new(Fingerprint::new(options, &sources)));
     let files = Arc::new(ServedFiles::default());
     ctx.register_object_store(store::table_url("")?.as_ref(), Arc::clone(&files) as _);
     let batch_bytes_max = u64::try_from(memory_bytes).unwrap_or(u64::MAX).max(BATCH_BYTES_MIN);

@@ -30,6 +30,10 @@ pub struct ServeOptions {
     pub token: Option<Secret>,
     /// Tokens that open some sources only.
     pub grants: Vec<Grant>,
+    /// A secret that servers have in common: each reads the parts of the others' plans, if it
+    /// serves the same versions of the same files. Without one, and with a session of the caller's,
+    /// a server reads its own.
+    pub plan_secret: Option<Secret>,
     /// The databases that statements are passed on to.
     pub sources: Vec<SourceOptions>,
     /// An address that serves `GET /metrics` in Prometheus' text format, without authentication.
@@ -71,6 +75,7 @@ impl ServeOptions {
             tls: None,
             token: None,
             grants: Vec::new(),
+            plan_secret: None,
             sources: Vec::new(),
             metrics: None,
             metrics_public: false,

@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use tracing::{debug, info, warn};
 
 use crate::admission::Admission;
-use crate::catalog;
+use crate::catalog::{self, Fingerprint};
 use crate::compute::Compute;
 use crate::connection::{self, Shared};
 use crate::engine::Engine;
@@ -91,8 +91,12 @@ impl Server {
         grants: Grants,
         options: ServeOptions,
     ) -> Result<Self, ServeError> {
-        let tickets = Tickets::new()
-            .map_err(|_| ServeError::new("the system gives no random bytes".to_owned()))?;
+        let served = context.copied_config().get_extension::<Fingerprint>();
+        let tickets = match options.plan_secret.as_ref().zip(served) {
+            Some((secret, served)) => Tickets::shared(secret, &served),
+            None => Tickets::new()
+                .map_err(|_| ServeError::new("the system gives no random bytes".to_owned()))?,
+        };
         let (stop, stopping) = watch::channel(false);
         let engine = Engine::new(context);
         let shared = Arc::new(Shared {

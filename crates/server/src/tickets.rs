@@ -3,7 +3,9 @@
 //!
 //! The server keeps nothing of a plan. A ticket says what a part is, and a keyed digest proves that
 //! this run of the server wrote it, for this statement. The key is drawn at the start, so nothing
-//! outlives the run, as the tables don't either.
+//! outlives the run, as the tables don't either. Servers with a common secret derive the key from
+//! it, and the name of the run from the secret and what they serve: those that serve the same
+//! versions of the same files are as one run.
 //!
 //! ```text
 //!   pass   = run 16 | plan 16 | deadline 8 | HMAC 32       as hexadecimal digits, behind "pass-"
@@ -17,6 +19,7 @@ use ring::digest::{SHA256, SHA256_OUTPUT_LEN};
 use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
 
+use crate::catalog::Fingerprint;
 use crate::engine::{Portion, error};
 
 /// The longest lease.
@@ -32,6 +35,9 @@ const OF_SOURCE: u32 = 1;
 /// Keep a pass from being read as a ticket.
 const OF_PASSES: &[u8] = b"dray pass";
 const OF_TICKETS: &[u8] = b"dray ticket";
+/// Keep what is derived from a secret apart.
+const OF_KEYS: &[u8] = b"dray plan key";
+const OF_RUNS: &[u8] = b"dray plan run";
 
 /// What a part is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +58,8 @@ pub(crate) struct Tickets {
     key: hmac::Key,
     /// Names this run of the server, so that a restart can be told from an altered ticket.
     run: [u8; ID_BYTES],
+    /// Whether the key comes from a secret that other servers have, too.
+    is_shared: bool,
     started: Instant,
     /// The wall clock when the server started. Later changes of that clock change no lease.
     started_us: u64,
@@ -72,13 +80,23 @@ impl Tickets {
         let random = SystemRandom::new();
         let mut run = [0; ID_BYTES];
         random.fill(&mut run)?;
+        Ok(Self::with_key(hmac::Key::generate(hmac::HMAC_SHA256, &random)?, run, false))
+    }
+
+    /// Tickets that all servers with this secret accept which serve the same.
+    pub(crate) fn shared(secret: &Secret, served: &Fingerprint) -> Self {
+        let secret = hmac::Key::new(hmac::HMAC_SHA256, secret.reveal().as_bytes());
+        let key = hmac::sign(&secret, OF_KEYS);
+        let name = hmac::sign(&secret, &[OF_RUNS, &served.0[..]].concat());
+        let mut run = [0; ID_BYTES];
+        run.iter_mut().zip(name.as_ref()).for_each(|(to, from)| *to = *from);
+        Self::with_key(hmac::Key::new(hmac::HMAC_SHA256, key.as_ref()), run, true)
+    }
+
+    fn with_key(key: hmac::Key, run: [u8; ID_BYTES], is_shared: bool) -> Self {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Ok(Self {
-            key: hmac::Key::generate(hmac::HMAC_SHA256, &random)?,
-            run,
-            started: Instant::now(),
-            started_us: micros(since_epoch),
-        })
+        let started_us = micros(since_epoch);
+        Self { key, run, is_shared, started: Instant::now(), started_us }
     }
 
     fn now_us(&self) -> u64 {
@@ -182,10 +200,16 @@ impl Tickets {
         let (body, tag) = bytes.split_at(bytes.len() - SHA256_OUTPUT_LEN);
         let (start, rest) = body.split_at(START_BYTES);
         if start[..ID_BYTES] != self.run {
-            let why = format!(
-                "the {what} is of another run of the server: the server has restarted since the \
-                 plan was made, or this is another one"
-            );
+            let why = match self.is_shared {
+                false => format!(
+                    "the {what} is of another run of the server: the server has restarted since \
+                     the plan was made, or this is another one"
+                ),
+                true => format!(
+                    "the {what} is of a server that has another secret, or serves other files or \
+                     other versions of them"
+                ),
+            };
             return Err(error(ErrorKind::Execution, "55000", why, "make a new plan"));
         }
         // In constant time.
@@ -315,6 +339,32 @@ mod tests {
         for other in ["pass-", "pass-0", "pass-zz", "pass-\u{e9}", "secret", &pass.reveal()[1..]] {
             assert!(tickets.admit(other).is_err());
         }
+    }
+
+    #[test]
+    fn servers_with_a_secret_are_one_run_if_they_serve_the_same() {
+        let asked = query("SELECT 1", b"");
+        let served = |byte| Fingerprint([byte; 32]);
+        let first = Tickets::shared(&"secret".to_owned().into(), &served(1));
+        let lease = first.lease(Duration::from_secs(60)).unwrap();
+        let (ticket, pass) = (first.ticket(&lease, &Share::Whole, &asked), first.pass(&lease));
+        let second = Tickets::shared(&"secret".to_owned().into(), &served(1));
+        assert_eq!(second.open(&ticket, &asked).unwrap(), (lease.plan, Share::Whole));
+        assert_eq!(second.admit(pass.reveal()).unwrap(), lease.plan);
+        for other in [
+            Tickets::shared(&"secret".to_owned().into(), &served(2)),
+            Tickets::shared(&"other".to_owned().into(), &served(1)),
+        ] {
+            let error = other.open(&ticket, &asked).unwrap_err();
+            assert!(error.message.contains("other versions of them"), "{}", error.message);
+            assert!(other.admit(pass.reveal()).is_err());
+        }
+        assert!(Tickets::new().unwrap().open(&ticket, &asked).is_err());
+        assert!(
+            second
+                .open(&Tickets::new().unwrap().ticket(&lease, &Share::Whole, &asked), &asked)
+                .is_err()
+        );
     }
 
     #[test]

@@ -55,6 +55,15 @@ pub enum CatalogError {
         /// A file under another.
         second: PathBuf,
     },
+    /// The value of a `key=value` folder has another type than the one that was named.
+    PartitionValue {
+        /// A file below the folder.
+        path: PathBuf,
+        /// The value.
+        value: String,
+        /// What was expected.
+        expected: &'static str,
+    },
     /// Two sources have the same table name.
     NameTaken {
         /// The name.
@@ -79,6 +88,13 @@ pub enum CatalogError {
         path: PathBuf,
         /// The name.
         column: String,
+    },
+    /// The key of `key=value` folders is also a column of the files.
+    KeyIsColumn {
+        /// The folder.
+        path: PathBuf,
+        /// The key.
+        key: String,
     },
     /// The file or folder can't be read.
     Unreadable {
@@ -165,6 +181,12 @@ impl fmt::Display for CatalogError {
                 first.display(),
                 second.display()
             ),
+            Self::PartitionValue { path, value, expected } => write!(
+                f,
+                "the folder '{value}' of '{}' is not {expected}, as --partition-types says; leave \
+                 the option out, or name text",
+                path.display()
+            ),
             Self::NameTaken { name, first, second } => {
                 write!(
                     f,
@@ -185,6 +207,12 @@ impl fmt::Display for CatalogError {
                     path.display()
                 )
             }
+            Self::KeyIsColumn { path, key } => write!(
+                f,
+                "the files of '{}' have a column '{key}', and so have its folders '{key}=…', which \
+                 may differ; write the files without it",
+                path.display()
+            ),
             Self::Unreadable { path, reason } => {
                 write!(f, "can't read '{}': {reason}", path.display())
             }

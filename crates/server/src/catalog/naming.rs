@@ -10,7 +10,7 @@ use super::CatalogError;
 pub struct TableSpec {
     /// The table's name in lower case, as SQL folds it; None derives it from the path.
     pub name: Option<String>,
-    /// A file or folder.
+    /// A file or folder, or the URL of one in an object store.
     pub path: PathBuf,
 }
 
@@ -58,6 +58,22 @@ pub(super) fn table_name(stem: &str) -> Option<String> {
 pub(super) fn file_name(path: &Path) -> String {
     let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
     name(path).or_else(|| name(&path.canonicalize().ok()?)).unwrap_or_default()
+}
+
+/// Splits `orders.CSV.gz` into `orders` and `CSV.gz`; None if the ending is unknown.
+pub(super) fn split_ending(name: &str) -> Option<(&str, &str)> {
+    const TEXT: [&str; 5] = ["csv", "tsv", "json", "ndjson", "jsonl"];
+    const BINARY: [&str; 5] = ["parquet", "arrow", "arrows", "feather", "ipc"];
+    let is_one_of =
+        |endings: &[&str], ending: &str| endings.iter().any(|e| e.eq_ignore_ascii_case(ending));
+
+    let (stem, last) = name.rsplit_once('.')?;
+    if is_one_of(&TEXT, last) || is_one_of(&BINARY, last) {
+        return Some((stem, last));
+    }
+    let (stem, format) = stem.rsplit_once('.')?;
+    (is_one_of(&["gz", "zst"], last) && is_one_of(&TEXT, format))
+        .then(|| (stem, &name[stem.len() + 1..]))
 }
 
 #[cfg(test)]

@@ -37,6 +37,8 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::projection::ProjectionExprs;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
+use futures::future::ready;
+use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt, stream};
 
 use super::arrow::{self, IpcFormat, ReadOptions};
@@ -50,6 +52,8 @@ use super::text::{ArrayRows, Budget, BudgetReader, LineRange};
 const BUFFER_BYTES: usize = 256 << 10;
 /// Rows of a batch, unless the engine asks for another number.
 const BATCH_ROWS: usize = 8192;
+/// Batches that are read ahead of an object in a store.
+const BATCHES_AHEAD: usize = 2;
 
 /// The format of a table's files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -206,10 +210,11 @@ pub(crate) struct RowSource {
 }
 
 impl RowSource {
-    /// The path of an Arrow file of this scan; None for files of other kinds.
+    /// The path of an Arrow file of this scan; None for files of other kinds and of other hosts.
     pub(crate) fn arrow_path(&self, location: &Path) -> Option<PathBuf> {
         let is_arrow = matches!(self.format.kind, RowKind::Arrow(_));
-        self.format.files.file(location).ok().filter(|_| is_arrow).map(|file| file.path.clone())
+        let file = self.format.files.file(location).ok().filter(|_| is_arrow)?;
+        file.object().is_none().then(|| file.path.clone())
     }
 }
 
@@ -275,6 +280,7 @@ impl FileSource for RowSource {
 }
 
 /// Opens the files of one scan.
+#[derive(Clone)]
 struct RowOpener {
     format: RowFormat,
     batch_rows: usize,
@@ -294,12 +300,42 @@ impl FileOpener for RowOpener {
             .map(|range| Ok::<_, DataFusionError>(offset(range.start)?..offset(range.end)?))
             .transpose()?;
         let opened = file.open().map_err(|error| DataFusionError::External(Box::new(error)));
-        let batches = opened.and_then(|file| self.batches(file, range)).map_err(unwrap_file_error);
+        let opener = self.clone();
         Ok(async move {
-            Ok(stream::iter(batches?.map(|batch| batch.map_err(unwrap_file_error))).boxed())
+            let file = opened?;
+            if file.is_remote() {
+                return Ok(elsewhere(move || opener.batches(file, range)));
+            }
+            let batches = opener.batches(file, range).map_err(unwrap_file_error)?;
+            Ok(stream::iter(batches.map(|batch| batch.map_err(unwrap_file_error))).boxed())
         }
         .boxed())
     }
+}
+
+/// Reads on a thread that may wait for a network, a batch or two ahead.
+fn elsewhere(
+    open: impl FnOnce() -> Result<Batches> + Send + 'static,
+) -> BoxStream<'static, Result<RecordBatch>> {
+    let (sender, receiver) = tokio::sync::mpsc::channel(BATCHES_AHEAD);
+    let reading = tokio::task::spawn_blocking(move || {
+        let batches = open().map_err(unwrap_file_error)?;
+        for batch in batches {
+            // Nobody waits for the rest after an error, or if the statement has ended.
+            if sender.blocking_send(batch.map_err(unwrap_file_error)?).is_err() {
+                break;
+            }
+        }
+        Ok(())
+    });
+    let rest = stream::unfold(receiver, async |mut receiver| {
+        receiver.recv().await.map(|batch| (Ok(batch), receiver))
+    });
+    // A panic or an error of the reader is not the end of the file.
+    let end = stream::once(async move {
+        reading.await.map_err(|cause| DataFusionError::ExecutionJoin(Box::new(cause)))?
+    });
+    rest.chain(end.filter_map(|ended| ready(ended.err().map(Err)))).boxed()
 }
 
 impl RowOpener {

@@ -2,7 +2,8 @@
 //!
 //! A table's columns, types and statistics are those of its files at the time when it was opened.
 //! So each read is followed by a check of the file's metadata. If the file was replaced or written
-//! to, the read fails: a scan returns the rows of the original files, or an error.
+//! to, the read fails: a scan returns the rows of the original files, or an error. An object of a
+//! store is asked for by its version, and each answer is checked.
 
 use std::error::Error;
 use std::fmt;
@@ -14,6 +15,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::thread::sleep;
 use std::time::{Duration, SystemTime};
+
+use dray_store::{Object, ObjectReader, StoreError, StoreErrorKind};
 
 /// The resolution of the kernel's modification times. A file that was modified more recently could
 /// change again without a new modification time.
@@ -57,13 +60,20 @@ impl Identity {
 /// A file of a table.
 #[derive(Debug)]
 pub(super) struct ServedFile {
-    /// The path, which only the server's log shows.
+    /// The path or URL, which only the server's log shows.
     pub(super) path: PathBuf,
     /// The name that clients see: `table/file`, or `table/folder/file`.
     pub(super) name: String,
-    identity: Identity,
+    version: Version,
     /// Columns that are too large to read; set when the footer is read.
     oversized: OnceLock<Vec<OversizedColumn>>,
+}
+
+/// The version of a file that is served.
+#[derive(Debug)]
+enum Version {
+    Local(Identity),
+    Stored(Object),
 }
 
 /// A column chunk whose batches would be too large.
@@ -79,8 +89,29 @@ pub(super) struct OversizedColumn {
 impl ServedFile {
     /// The file at `path`.
     pub(super) fn new(path: PathBuf, name: String) -> io::Result<Self> {
-        let identity = Identity::of(&path)?;
-        Ok(Self { path, name, identity, oversized: OnceLock::new() })
+        let version = Version::Local(Identity::of(&path)?);
+        Ok(Self { path, name, version, oversized: OnceLock::new() })
+    }
+
+    /// A file in an object store, at the URL `path`.
+    pub(super) fn in_store(path: PathBuf, name: String, object: Object) -> Self {
+        Self { path, name, version: Version::Stored(object), oversized: OnceLock::new() }
+    }
+
+    /// The object, if the file is one of a store.
+    pub(super) fn object(&self) -> Option<&Object> {
+        match &self.version {
+            Version::Local(_) => None,
+            Version::Stored(object) => Some(object),
+        }
+    }
+
+    /// What tells the file's version from others, on this host or everywhere.
+    pub(super) fn version(&self) -> String {
+        match &self.version {
+            Version::Local(identity) => format!("{identity:?}"),
+            Version::Stored(object) => object.version(),
+        }
     }
 
     /// Makes reads of these column chunks fail.
@@ -106,32 +137,52 @@ impl ServedFile {
 
     /// The file's size when the table was opened.
     pub(super) fn bytes(&self) -> u64 {
-        self.identity.bytes
+        match &self.version {
+            Version::Local(identity) => identity.bytes,
+            Version::Stored(object) => object.bytes(),
+        }
     }
 
     /// The file's modification time when the table was opened: seconds and nanoseconds.
-    pub(super) fn modified(&self) -> (i64, i64) {
-        self.identity.modified
+    pub(super) fn modified(&self) -> (i64, u32) {
+        match &self.version {
+            Version::Local(identity) => {
+                (identity.modified.0, u32::try_from(identity.modified.1).unwrap_or(0))
+            }
+            Version::Stored(object) => object.modified(),
+        }
     }
 
-    /// Fails if the file at the path has changed or is gone.
+    /// Fails if the file of this host has changed or is gone. Objects are checked by
+    /// [`Object::check_all`].
     pub(super) fn check(&self) -> Result<(), FileError> {
-        fs::metadata(&self.path)
-            .map_err(|cause| self.error(&cause))
-            .and_then(|metadata| self.compare(&metadata))
+        match &self.version {
+            Version::Local(identity) => fs::metadata(&self.path)
+                .map_err(|cause| self.error(&cause))
+                .and_then(|metadata| self.compare(identity, &metadata)),
+            Version::Stored(_) => Ok(()),
+        }
     }
 
-    /// Opens the file for reading.
+    /// Opens the file for reading. Reads of an object block the thread.
     pub(super) fn open(self: &Arc<Self>) -> Result<CheckedFile, FileError> {
-        let file = File::open(&self.path).map_err(|cause| self.error(&cause))?;
-        let file = CheckedFile { file, served: Arc::clone(self) };
-        file.check()?;
-        Ok(file)
+        let served = Arc::clone(self);
+        match &self.version {
+            Version::Local(identity) => {
+                let file = File::open(&self.path).map_err(|cause| self.error(&cause))?;
+                let file = CheckedFile { opened: Opened::Local(file, *identity), served };
+                file.check()?;
+                Ok(file)
+            }
+            Version::Stored(object) => {
+                Ok(CheckedFile { opened: Opened::Stored(object.reader()), served })
+            }
+        }
     }
 
-    fn compare(&self, metadata: &fs::Metadata) -> Result<(), FileError> {
-        let (before, now) = (self.identity, Identity::new(metadata));
-        let problem = if before == now {
+    fn compare(&self, before: &Identity, metadata: &fs::Metadata) -> Result<(), FileError> {
+        let now = Identity::new(metadata);
+        let problem = if *before == now {
             return Ok(());
         } else if (before.device, before.inode) != (now.device, now.inode) {
             Problem::Replaced
@@ -144,8 +195,22 @@ impl ServedFile {
     }
 
     fn error(&self, cause: &io::Error) -> FileError {
+        let of_store = cause.get_ref().and_then(|inner| inner.downcast_ref::<StoreError>());
+        if let Some(cause) = of_store {
+            return self.store_error(cause);
+        }
         let problem = match cause.kind() {
             io::ErrorKind::NotFound => Problem::Gone,
+            _ => Problem::Unreadable(cause.to_string()),
+        };
+        FileError { name: self.name.clone(), problem }
+    }
+
+    /// The error of this file for one of its store.
+    pub(super) fn store_error(&self, cause: &StoreError) -> FileError {
+        let problem = match cause.kind() {
+            StoreErrorKind::NotFound => Problem::Gone,
+            StoreErrorKind::Changed => Problem::Replaced,
             _ => Problem::Unreadable(cause.to_string()),
         };
         FileError { name: self.name.clone(), problem }
@@ -155,14 +220,22 @@ impl ServedFile {
 /// An open file that is checked for changes after each read.
 #[derive(Debug)]
 pub(super) struct CheckedFile {
-    file: File,
+    opened: Opened,
     served: Arc<ServedFile>,
+}
+
+#[derive(Debug)]
+enum Opened {
+    Local(File, Identity),
+    /// It checks the object's version itself.
+    Stored(ObjectReader),
 }
 
 impl CheckedFile {
     fn check(&self) -> Result<(), FileError> {
-        let metadata = self.file.metadata().map_err(|cause| self.served.error(&cause))?;
-        self.served.compare(&metadata)
+        let Opened::Local(file, identity) = &self.opened else { return Ok(()) };
+        let metadata = file.metadata().map_err(|cause| self.served.error(&cause))?;
+        self.served.compare(identity, &metadata)
     }
 
     /// The file's size. If it changes, reads fail.
@@ -170,9 +243,17 @@ impl CheckedFile {
         self.served.bytes()
     }
 
+    /// Whether reads wait for an object store.
+    pub(super) fn is_remote(&self) -> bool {
+        matches!(self.opened, Opened::Stored(_))
+    }
+
     /// Fills `buffer` from `offset`.
     pub(super) fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), FileError> {
-        let read = self.file.read_exact_at(buffer, offset);
+        let read = match &self.opened {
+            Opened::Local(file, _) => file.read_exact_at(buffer, offset),
+            Opened::Stored(object) => object.read_at(buffer, offset),
+        };
         // Check first: that the file was truncated is the better error.
         self.check()?;
         read.map_err(|cause| self.served.error(&cause))
@@ -181,7 +262,10 @@ impl CheckedFile {
 
 impl Read for CheckedFile {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.file.read(buffer);
+        let read = match &mut self.opened {
+            Opened::Local(file, _) => file.read(buffer),
+            Opened::Stored(object) => object.read(buffer),
+        };
         self.check().map_err(io::Error::other)?;
         read.map_err(|cause| io::Error::other(self.served.error(&cause)))
     }
@@ -189,7 +273,10 @@ impl Read for CheckedFile {
 
 impl Seek for CheckedFile {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        self.file.seek(to)
+        match &mut self.opened {
+            Opened::Local(file, _) => file.seek(to),
+            Opened::Stored(object) => object.seek(to),
+        }
     }
 }
 

@@ -1,18 +1,18 @@
-//! Finds the files of each table: walks folders, recognises kinds by endings, and parses
-//! `key=value` folder names.
+//! Finds the files of each table: which files of a folder are a table, and of which kind.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::DataType;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 
-use super::CatalogError;
 use super::arrow::IpcFormat;
-use super::naming::{TableSpec, file_name, table_name};
+use super::naming::{TableSpec, split_ending, table_name};
+use super::partitions::{Partitions, key_value};
 use super::served::ServedFile;
+use super::tree::{Entry, Folder, Place, Tree, look};
+use super::{CatalogError, PartitionTypes};
 
 /// The files of one table, all of one kind.
 #[derive(Debug)]
@@ -25,8 +25,8 @@ pub(super) struct Source {
     pub kind: Kind,
     /// At least one file, sorted by path.
     pub files: Vec<Arc<ServedFile>>,
-    /// The keys of `key=value` folders, outermost first.
-    pub partition_columns: Vec<(String, DataType)>,
+    /// The columns of `key=value` folders.
+    pub partitions: Partitions,
 }
 
 /// The kind of a file, by its ending; for Arrow also by its first bytes.
@@ -41,28 +41,33 @@ pub(super) enum Kind {
 /// A file of a known kind.
 #[derive(Debug)]
 struct DataFile {
-    path: PathBuf,
-    stem: String,
+    entry: Entry,
     ending: String,
     kind: Kind,
 }
 
 /// The tables that `spec` names.
-pub(super) fn find(spec: &TableSpec) -> Result<Vec<Source>, CatalogError> {
-    let metadata = fs::metadata(&spec.path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => CatalogError::NotFound { path: spec.path.clone() },
-        _ => CatalogError::unreadable(&spec.path, error),
-    })?;
+pub(super) async fn find(
+    spec: &TableSpec,
+    types: &PartitionTypes,
+) -> Result<Vec<Source>, CatalogError> {
     let name = spec.name.as_deref();
-    if !metadata.is_dir() {
-        let file = data_file(&spec.path)?
-            .ok_or_else(|| CatalogError::UnknownEnding { path: spec.path.clone() })?;
-        return Ok(vec![one_file(name, file)?]);
-    }
-    let sources = if name.is_some() || is_one_table(&spec.path)? {
-        Vec::from_iter(one_folder(name, &spec.path)?)
+    let folder = match look(&spec.path).await? {
+        Tree::File(entry) => {
+            let Some((stem, _)) = split_ending(&entry.name) else {
+                return Err(CatalogError::UnknownEnding { path: spec.path.clone() });
+            };
+            let name = name_or(name, stem, &entry)?;
+            return Ok(vec![one_file(name, entry).await?]);
+        }
+        Tree::Folder(folder) => folder,
+    };
+    let sources = if name.is_some() || is_one_table(&folder) {
+        let files = folder.files.into_iter().filter(|file| !file.is_behind_link).collect();
+        let stem = split_ending(&folder.name).map_or(folder.name.as_str(), |(stem, _)| stem);
+        Vec::from_iter(one_folder(name, stem, &folder.path, 0, files, types).await?)
     } else {
-        each_entry(&spec.path)?
+        each_entry(folder, types).await?
     };
     if sources.is_empty() {
         return Err(CatalogError::EmptyFolder { path: spec.path.clone() });
@@ -72,117 +77,114 @@ pub(super) fn find(spec: &TableSpec) -> Result<Vec<Source>, CatalogError> {
 
 /// Whether a folder is one table: it has `key=value` folders, or is named like a data file, as some
 /// engines write their results.
-fn is_one_table(folder: &Path) -> Result<bool, CatalogError> {
-    if split_ending(&file_name(folder)).is_some() {
-        return Ok(true);
-    }
-    Ok(entries(folder)?.iter().any(|path| key_value(&file_name(path)).is_some() && path.is_dir()))
+fn is_one_table(folder: &Folder) -> bool {
+    let has_key = |file: &Entry| file.folders.first().is_some_and(|name| key_value(name).is_some());
+    split_ending(&folder.name).is_some() || folder.files.iter().any(has_key)
 }
 
 /// One table for each data file and each subfolder with data files.
-fn each_entry(folder: &Path) -> Result<Vec<Source>, CatalogError> {
+async fn each_entry(folder: Folder, types: &PartitionTypes) -> Result<Vec<Source>, CatalogError> {
     let mut sources = Vec::new();
-    for path in entries(folder)? {
-        if path.is_dir() {
-            sources.extend(one_folder(None, &path)?);
-        } else if let Some(file) = data_file(&path)? {
-            sources.push(one_file(None, file)?);
+    let mut files = folder.files.into_iter().peekable();
+    while let Some(file) = files.next() {
+        let Some(subfolder) = file.folders.first().cloned() else {
+            if let Some((stem, _)) = split_ending(&file.name) {
+                let name = name_or(None, stem, &file)?;
+                sources.push(one_file(name, file).await?);
+            }
+            continue;
+        };
+        let mut all = vec![file];
+        let is_in = |file: &Entry| file.folders.first() == Some(&subfolder);
+        while let Some(next) = files.next_if(is_in) {
+            all.push(next);
         }
+        let path = folder.path.join(&subfolder);
+        let stem = split_ending(&subfolder).map_or(subfolder.as_str(), |(stem, _)| stem);
+        sources.extend(one_folder(None, stem, &path, 1, all, types).await?);
     }
     Ok(sources)
 }
 
-fn one_file(name: Option<&str>, file: DataFile) -> Result<Source, CatalogError> {
-    let name = name_or(name, &file.stem, &file.path)?;
+async fn one_file(name: String, entry: Entry) -> Result<Source, CatalogError> {
+    let path = entry.path.clone();
+    let Some(file) = data_file(entry).await? else {
+        return Err(CatalogError::UnknownEnding { path });
+    };
     Ok(Source {
-        path: file.path.clone(),
+        path,
         kind: file.kind,
-        files: vec![served(&name, Path::new(&file_name(&file.path)), file.path)?],
-        partition_columns: Vec::new(),
+        files: vec![served(&name, 0, file.entry)?],
+        partitions: Partitions::default(),
         name,
     })
 }
 
-/// The file at `path`. Clients see its path within the table.
-fn served(table: &str, place: &Path, path: PathBuf) -> Result<Arc<ServedFile>, CatalogError> {
-    let name = format!("{table}/{}", place.display());
-    ServedFile::new(path.clone(), name)
-        .map(Arc::new)
-        .map_err(|error| CatalogError::unreadable(&path, error))
+/// The file as it is served. Clients see its path within the table.
+fn served(table: &str, above: usize, entry: Entry) -> Result<Arc<ServedFile>, CatalogError> {
+    let below = entry.folders.get(above..).unwrap_or_default();
+    let mut name = table.to_owned();
+    for part in below.iter().chain([&entry.name]) {
+        name.push('/');
+        name.push_str(part);
+    }
+    let path = entry.path.clone();
+    let file = match entry.place {
+        Place::Store(object) => Ok(ServedFile::in_store(entry.path, name, object)),
+        Place::Local => ServedFile::new(entry.path, name),
+    };
+    file.map(Arc::new).map_err(|error| CatalogError::unreadable(&path, error))
 }
 
-/// All data files below a folder as one table; None without data files.
-fn one_folder(name: Option<&str>, folder: &Path) -> Result<Option<Source>, CatalogError> {
+/// The data files of a folder that aren't empty, as one table; None without data files. `above`
+/// folders of their paths are not below the table's folder.
+async fn one_folder(
+    name: Option<&str>,
+    stem: &str,
+    path: &Path,
+    above: usize,
+    entries: Vec<Entry>,
+    types: &PartitionTypes,
+) -> Result<Option<Source>, CatalogError> {
     let mut files = Vec::new();
-    walk(folder, &mut files)?;
+    for entry in entries.into_iter().filter(|entry| entry.bytes > 0) {
+        files.extend(data_file(entry).await?);
+    }
     let Some(first) = files.first() else { return Ok(None) };
     if let Some(other) =
         files.iter().find(|file| file.kind != first.kind || file.ending != first.ending)
     {
         return Err(CatalogError::MixedKinds {
-            first: first.path.clone(),
-            second: other.path.clone(),
+            first: first.entry.path.clone(),
+            second: other.entry.path.clone(),
         });
     }
-    let folder_name = file_name(folder);
-    let stem = split_ending(&folder_name).map_or(folder_name.as_str(), |(stem, _)| stem);
-    let name = name_or(name, stem, folder)?;
-    let place = |file: &DataFile| file.path.strip_prefix(folder).unwrap_or(&file.path).to_owned();
-    Ok(Some(Source {
-        path: folder.to_owned(),
-        kind: first.kind,
-        partition_columns: partition_columns(folder, &files)?,
-        files: files
-            .into_iter()
-            .map(|file| served(&name, &place(&file), file.path))
-            .collect::<Result<_, _>>()?,
-        name,
-    }))
+    let name = match name {
+        Some(name) => name.to_owned(),
+        None => table_name(stem)
+            .ok_or_else(|| CatalogError::BadName { found: path.display().to_string() })?,
+    };
+    let kind = first.kind;
+    let places = files.iter().map(|file| {
+        (file.entry.path.as_path(), file.entry.folders.get(above..).unwrap_or_default())
+    });
+    let partitions = Partitions::of(&places.collect::<Vec<_>>(), types)?;
+    let files = files.into_iter().map(|file| served(&name, above, file.entry));
+    let files = files.collect::<Result<_, _>>()?;
+    Ok(Some(Source { path: path.to_owned(), kind, partitions, files, name }))
 }
 
-fn name_or(name: Option<&str>, stem: &str, path: &Path) -> Result<String, CatalogError> {
+fn name_or(name: Option<&str>, stem: &str, entry: &Entry) -> Result<String, CatalogError> {
     match name {
         Some(name) => Ok(name.to_owned()),
         None => table_name(stem)
-            .ok_or_else(|| CatalogError::BadName { found: path.display().to_string() }),
+            .ok_or_else(|| CatalogError::BadName { found: entry.path.display().to_string() }),
     }
-}
-
-/// Adds the data files below a folder that aren't empty, sorted by path. Links to folders are not
-/// followed, because they could form a cycle.
-fn walk(folder: &Path, files: &mut Vec<DataFile>) -> Result<(), CatalogError> {
-    for path in entries(folder)? {
-        let metadata =
-            fs::metadata(&path).map_err(|error| CatalogError::unreadable(&path, error))?;
-        if metadata.is_dir() {
-            if !path.is_symlink() {
-                walk(&path, files)?;
-            }
-        } else if metadata.len() > 0 {
-            files.extend(data_file(&path)?);
-        }
-    }
-    Ok(())
-}
-
-/// The entries of a folder that aren't hidden, sorted.
-fn entries(folder: &Path) -> Result<Vec<PathBuf>, CatalogError> {
-    let unreadable = |error| CatalogError::unreadable(folder, error);
-    let mut paths = Vec::new();
-    for entry in fs::read_dir(folder).map_err(unreadable)? {
-        let path = entry.map_err(unreadable)?.path();
-        if !file_name(&path).starts_with(['.', '_']) {
-            paths.push(path);
-        }
-    }
-    paths.sort();
-    Ok(paths)
 }
 
 /// The kind of a file; None if the ending is unknown.
-fn data_file(path: &Path) -> Result<Option<DataFile>, CatalogError> {
-    let name = file_name(path);
-    let Some((stem, ending)) = split_ending(&name) else { return Ok(None) };
+async fn data_file(entry: Entry) -> Result<Option<DataFile>, CatalogError> {
+    let Some((_, ending)) = split_ending(&entry.name) else { return Ok(None) };
     let lower = ending.to_ascii_lowercase();
     let (format, compression) = match lower.split_once('.') {
         Some((format, "gz")) => (format, FileCompressionType::GZIP),
@@ -194,78 +196,27 @@ fn data_file(path: &Path) -> Result<Option<DataFile>, CatalogError> {
         "csv" => Kind::Csv { delimiter: b',', compression },
         "tsv" => Kind::Csv { delimiter: b'\t', compression },
         "json" | "ndjson" | "jsonl" => Kind::Json { compression },
-        _ => Kind::Arrow(ipc_format(path).map_err(|error| CatalogError::unreadable(path, error))?),
+        _ => {
+            let format = ipc_format(&entry).await;
+            Kind::Arrow(format.map_err(|error| CatalogError::unreadable(&entry.path, error))?)
+        }
     };
-    Ok(Some(DataFile {
-        path: path.to_owned(),
-        stem: stem.to_owned(),
-        ending: ending.to_owned(),
-        kind,
-    }))
+    Ok(Some(DataFile { ending: ending.to_owned(), entry, kind }))
 }
 
-/// Splits `orders.CSV.gz` into `orders` and `CSV.gz`; None if the ending is unknown.
-fn split_ending(name: &str) -> Option<(&str, &str)> {
-    const TEXT: [&str; 5] = ["csv", "tsv", "json", "ndjson", "jsonl"];
-    const BINARY: [&str; 5] = ["parquet", "arrow", "arrows", "feather", "ipc"];
-    let is_one_of =
-        |endings: &[&str], ending: &str| endings.iter().any(|e| e.eq_ignore_ascii_case(ending));
-
-    let (stem, last) = name.rsplit_once('.')?;
-    if is_one_of(&TEXT, last) || is_one_of(&BINARY, last) {
-        return Some((stem, last));
-    }
-    let (stem, format) = stem.rsplit_once('.')?;
-    (is_one_of(&["gz", "zst"], last) && is_one_of(&TEXT, format))
-        .then(|| (stem, &name[stem.len() + 1..]))
-}
-
-fn ipc_format(path: &Path) -> io::Result<IpcFormat> {
+async fn ipc_format(entry: &Entry) -> io::Result<IpcFormat> {
     const FILE_MAGIC: [u8; 6] = *b"ARROW1";
     let mut start = Vec::new();
-    File::open(path)?.take(FILE_MAGIC.len() as u64).read_to_end(&mut start)?;
-    Ok(if start == FILE_MAGIC { IpcFormat::File } else { IpcFormat::Stream })
-}
-
-/// The keys of the `key=value` folders between `folder` and its files, which all files must share.
-fn partition_columns(
-    folder: &Path,
-    files: &[DataFile],
-) -> Result<Vec<(String, DataType)>, CatalogError> {
-    let Some(first) = files.first() else { return Ok(Vec::new()) };
-    let keys: Vec<String> =
-        partition_values(folder, &first.path).into_iter().map(|(key, _)| key).collect();
-    let mut all_integers = vec![true; keys.len()];
-    for file in files {
-        let values = partition_values(folder, &file.path);
-        // DataFusion lists these folders itself, and ignores files in other folders between them.
-        let is_in_other_folder =
-            !keys.is_empty() && folders_below(folder, &file.path).count() != keys.len();
-        if is_in_other_folder || !values.iter().map(|(key, _)| key).eq(&keys) {
-            return Err(CatalogError::MixedPartitions {
-                first: first.path.clone(),
-                second: file.path.clone(),
-            });
+    match &entry.place {
+        Place::Local => {
+            File::open(&entry.path)?.take(FILE_MAGIC.len() as u64).read_to_end(&mut start)?;
         }
-        for (is_integer, (_, value)) in all_integers.iter_mut().zip(values) {
-            // `07` is text: as a number it would become `7`.
-            *is_integer &= value.parse::<i64>().is_ok_and(|number| number.to_string() == value);
+        Place::Store(object) => {
+            let range = 0..object.bytes().min(FILE_MAGIC.len() as u64);
+            for bytes in object.ranges(&[range]).await? {
+                start.extend_from_slice(&bytes);
+            }
         }
     }
-    let types =
-        all_integers.into_iter().map(|is| if is { DataType::Int64 } else { DataType::Utf8 });
-    Ok(keys.into_iter().zip(types).collect())
-}
-
-fn partition_values(folder: &Path, file: &Path) -> Vec<(String, String)> {
-    let names = folders_below(folder, file).filter_map(|part| part.as_os_str().to_str());
-    names.filter_map(key_value).map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
-}
-
-fn folders_below<'a>(folder: &Path, file: &'a Path) -> impl Iterator<Item = Component<'a>> {
-    file.strip_prefix(folder).ok().and_then(Path::parent).unwrap_or(Path::new("")).components()
-}
-
-fn key_value(folder: &str) -> Option<(&str, &str)> {
-    folder.split_once('=').filter(|(key, _)| !key.is_empty())
+    Ok(if start == FILE_MAGIC { IpcFormat::File } else { IpcFormat::Stream })
 }

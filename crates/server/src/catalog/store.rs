@@ -1,5 +1,5 @@
 //! The object store through which the engine reads: it is read only, and has exactly the files of
-//! tables, each under its table's name.
+//! tables, each under its table's name, wherever they are.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,6 +16,7 @@ use datafusion::object_store::{
     CopyOptions, Error, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload,
     ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
+use dray_store::Object;
 use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
 
@@ -89,15 +90,34 @@ impl From<FileError> for Error {
 
 fn meta(location: Path, file: &ServedFile) -> ObjectMeta {
     let (seconds, nanoseconds) = file.modified();
-    let modified =
-        u32::try_from(nanoseconds).ok().and_then(|ns| DateTime::from_timestamp(seconds, ns));
+    let modified = DateTime::from_timestamp(seconds, nanoseconds);
     ObjectMeta {
         location,
         last_modified: modified.unwrap_or_default(),
         size: file.bytes(),
-        e_tag: None,
+        e_tag: file.object().map(Object::version),
         version: None,
     }
+}
+
+/// A file as the engine knows it.
+pub(super) fn meta_of(file: &ServedFile) -> EngineResult<ObjectMeta> {
+    let location = Path::parse(&file.name).map_err(Error::from)?;
+    Ok(meta(location, file))
+}
+
+/// Fails if one of the files has changed or is gone.
+pub(super) async fn check(files: Vec<Arc<ServedFile>>) -> Result<()> {
+    let (stored, local): (Vec<_>, Vec<_>) =
+        files.into_iter().partition(|file| file.object().is_some());
+    if !local.is_empty() {
+        blocking(move || Ok(local.iter().try_for_each(|file| file.check())?)).await?;
+    }
+    let objects = stored.iter().filter_map(|file| file.object().cloned()).collect();
+    Object::check_all(objects).await.map_err(|(i, cause)| match stored.get(i) {
+        Some(file) => file.store_error(&cause).into(),
+        None => Error::Generic { store: "table", source: Box::new(cause) },
+    })
 }
 
 /// Runs blocking I/O.
@@ -107,7 +127,15 @@ async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.map_err(|source| Error::JoinError { source })?
 }
 
-fn read(file: &Arc<ServedFile>, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+async fn read(file: Arc<ServedFile>, ranges: Vec<Range<u64>>) -> Result<Vec<Bytes>> {
+    let Some(object) = file.object() else {
+        return blocking(move || read_local(&file, &ranges)).await;
+    };
+    ranges.iter().try_for_each(|range| file.check_range(range))?;
+    Ok(object.ranges(&ranges).await.map_err(|cause| file.store_error(&cause))?)
+}
+
+fn read_local(file: &Arc<ServedFile>, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
     let open = file.open()?;
     let read = |range: &Range<u64>| {
         let bytes = range.end.checked_sub(range.start).filter(|_| range.end <= open.bytes());
@@ -152,11 +180,10 @@ impl ObjectStore for ServedFiles {
             }
         };
         let bytes = if options.head {
-            blocking(move || Ok(file.check()?)).await?;
+            check(vec![file]).await?;
             Bytes::new()
         } else {
-            let ranges = [range.clone()];
-            let read = blocking(move || read(&file, &ranges)).await?;
+            let read = read(file, vec![range.clone()]).await?;
             read.into_iter().next().unwrap_or_default()
         };
         let payload = GetResultPayload::Stream(stream::iter([Ok(bytes)]).boxed());
@@ -165,25 +192,19 @@ impl ObjectStore for ServedFiles {
 
     async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         let file = self.file(location)?;
-        let ranges = ranges.to_vec();
-        blocking(move || read(&file, &ranges)).await
+        read(file, ranges.to_vec()).await
     }
 
     /// Planning lists each table's files, so that this check finds changed files even if a query is
     /// answered from statistics alone.
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
         let files = self.below(prefix);
-        let check = blocking(move || {
-            let checked = files.into_iter().map(|(location, file)| {
-                file.check()?;
-                Ok(meta(location, &file))
-            });
-            checked.collect::<Result<Vec<_>>>()
-        });
-        stream::once(check)
-            .map_ok(|files| stream::iter(files.into_iter().map(Ok)))
-            .try_flatten()
-            .boxed()
+        let checked = async move {
+            check(files.iter().map(|(_, file)| Arc::clone(file)).collect()).await?;
+            let metas = files.into_iter().map(|(location, file)| meta(location, &file));
+            Ok::<_, Error>(stream::iter(metas.map(Ok).collect::<Vec<_>>()))
+        };
+        stream::once(checked).try_flatten().boxed()
     }
 
     async fn list_with_delimiter(&self, _: Option<&Path>) -> Result<ListResult> {

@@ -17,6 +17,7 @@ use datafusion::prelude::SessionContext;
 use futures::{StreamExt, TryStreamExt};
 
 use super::arrow::{self, IpcFormat};
+use super::partitioned::PartitionedTable;
 use super::rows::{RowFormat, RowKind};
 use super::served::ServedFile;
 use super::sources::{Kind, Source};
@@ -55,8 +56,8 @@ impl Opener<'_> {
                 Err(error) => return Err(CatalogError::unreadable(&file.path, error)),
             }
         }
-        let format =
-            self.format(source).map_err(|error| CatalogError::unreadable(&source.path, error))?;
+        let format = self.format(source).await;
+        let format = format.map_err(|error| CatalogError::unreadable(&source.path, error))?;
         let infer = |file: &Arc<ServedFile>| self.infer(Arc::clone(file), format.clone());
         let files: Vec<FileColumns> = futures::stream::iter(source.files.iter().map(infer))
             .buffered(self.options.threads.max(1))
@@ -66,10 +67,15 @@ impl Opener<'_> {
         let schema = merge(source.kind, files, self.options.union_by_name)?;
         check_names(source, &schema)?;
 
-        let options = ListingOptions::new(format.file_format(self))
-            // The store has only the table's files, so all endings match.
-            .with_file_extension("")
-            .with_table_partition_cols(source.partition_columns.clone());
+        let format = format.file_format(self);
+        if !source.partitions.columns.is_empty() {
+            let files = Arc::clone(&self.files);
+            let (served, partitions) = (&source.files, &source.partitions);
+            let table = PartitionedTable::new(format, files, schema, served, partitions);
+            return Ok(Opened { table: Arc::new(table), rows });
+        }
+        // The store has only the table's files, so all endings match.
+        let options = ListingOptions::new(format).with_file_extension("");
         let unreadable = |error: DataFusionError| CatalogError::unreadable(&source.path, error);
         let url = store::table_url(&source.name).map_err(unreadable)?;
         let config = ListingTableConfig::new(url).with_listing_options(options).with_schema(schema);
@@ -77,18 +83,20 @@ impl Opener<'_> {
         Ok(Opened { table: Arc::new(ListingTable::try_new(config)?.with_cache(cache)), rows })
     }
 
-    fn format(&self, source: &Source) -> EngineResult<Format> {
+    async fn format(&self, source: &Source) -> EngineResult<Format> {
         let kind = match source.kind {
             Kind::Parquet => return Ok(Format::Parquet),
             Kind::Csv { delimiter, compression } => {
                 RowKind::Csv { delimiter, has_header: !self.options.csv_no_header, compression }
             }
             Kind::Json { compression } => {
-                let is_array = source
-                    .files
-                    .first()
-                    .map(|file| is_json_array(file, compression))
-                    .transpose()?;
+                let first = source.files.first().cloned();
+                let is_array = tokio::task::spawn_blocking(move || {
+                    first.map(|file| is_json_array(&file, compression)).transpose()
+                });
+                let is_array = is_array
+                    .await
+                    .map_err(|cause| DataFusionError::ExecutionJoin(Box::new(cause)))??;
                 RowKind::Json { is_array: is_array.unwrap_or(false), compression }
             }
             Kind::Arrow(format) => RowKind::Arrow(format),
@@ -384,7 +392,13 @@ fn with_children(data_type: &DataType, change: fn(&DataType) -> DataType) -> Dat
 fn check_names(source: &Source, schema: &Schema) -> Result<(), CatalogError> {
     let mut seen = HashSet::new();
     let columns = schema.fields().iter().map(|field| field.name());
-    for column in columns.chain(source.partition_columns.iter().map(|(key, _)| key)) {
+    for (key, _) in &source.partitions.columns {
+        if schema.field_with_name(key).is_ok() {
+            let (path, key) = (source.path.clone(), key.clone());
+            return Err(CatalogError::KeyIsColumn { path, key });
+        }
+    }
+    for column in columns.chain(source.partitions.columns.iter().map(|(key, _)| key)) {
         if !seen.insert(column) {
             return Err(CatalogError::DuplicateColumn {
                 path: source.path.clone(),

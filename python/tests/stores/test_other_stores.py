@@ -1,0 +1,82 @@
+"""Files by HTTP, and in Azure's storage as Azurite has it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from server import binary
+from store_servers import Azurite, HttpFiles, Serve
+from test_s3_tables import csv, parquet, query, rows
+
+import dray
+
+
+@pytest.fixture
+def azurite(tmp_path: Path) -> Iterator[Azurite]:
+    server = Azurite(tmp_path)
+    yield server
+    server.stop()
+
+
+def test_files_by_http(serve: Serve, tmp_path: Path) -> None:
+    (tmp_path / "pq.parquet").write_bytes(parquet(rows(5000), row_group_size=500))
+    (tmp_path / "text.csv").write_bytes(csv(rows(10)))
+    files = HttpFiles(tmp_path)
+    server = serve(f"{files.url}/pq.parquet", f"t={files.url}/text.csv")
+    assert query(server, "SELECT count(*), max(id) FROM pq WHERE id < 700") == [(700, 699)]
+    assert query(server, "SELECT count(*) FROM t WHERE name = 'name 1'") == [(2,)]
+    os.utime(tmp_path / "text.csv", (1, 1))
+    with pytest.raises(dray.Error, match="'t/text.csv' was replaced"):
+        query(server, "SELECT * FROM t")
+    files.stop()
+    with pytest.raises(dray.Error, match="'pq/pq.parquet' can't be read: .*can't be reached"):
+        query(server, "SELECT * FROM pq")
+
+
+def refused(*arguments: str) -> str:
+    done = subprocess.run(
+        [binary(), "serve", "--listen", "tcp://127.0.0.1:0", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 2, done.stderr
+    return done.stderr
+
+
+def test_http_servers_that_are_not_enough(tmp_path: Path) -> None:
+    (tmp_path / "text.csv").write_bytes(csv(rows(10)))
+    files = HttpFiles(tmp_path)
+    assert "no file or folder" in refused(f"{files.url}/nothing.csv")
+    assert "name a file" in refused(f"{files.url}/")
+    files.stop()
+    files = HttpFiles(tmp_path, ranges=False)
+    assert "does not send ranges" in refused(f"{files.url}/text.csv")
+    files.stop()
+    files = HttpFiles(tmp_path, modified=False)
+    assert "neither ETag nor Last-Modified" in refused(f"{files.url}/text.csv")
+    files.stop()
+
+
+def test_azure(serve: Serve, azurite: Azurite) -> None:
+    environment = azurite.environment()
+    out = serve("--tpch", "0.01", environment=environment)
+    for target in ("az://lake/sales/day=2024-01-01/a.parquet", "az://lake/one.csv"):
+        done = subprocess.run(
+            [binary(), "export", out.unix, "SELECT * FROM nation", "-o", target],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env=environment,
+        )
+        assert done.returncode == 0, done.stderr
+    server = serve("az://lake/sales", "abfss://lake/one.csv", environment=environment)
+    assert query(server, "SELECT count(*), max(day)::text FROM sales") == [(25, "2024-01-01")]
+    assert query(server, "SELECT count(*) FROM one WHERE n_regionkey = 1") == [(5,)]
+    azurite.stop()
+    with pytest.raises(dray.Error, match="can't be reached"):
+        query(server, "SELECT n_name FROM one")
