@@ -186,9 +186,9 @@ python-test: setup-test python-package jdbc
 		CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/pg_extension \
 		$(PYTHON) -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder python/tests \
 		--ignore python/tests/engines
-	PYTHONPATH=$(CHECKED_PACKAGE):$(CACHE)/engines:$(CACHE)/spark DRAY_CACHE=$(CACHE) \
-		DRAY_BINARY=$(CHECKED_TARGET)/dray CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/pg_extension \
-		$(PYTHON) -m pytest -q python/tests/engines
+	PYTHONPATH=$(CHECKED_PACKAGE):$(CACHE)/engines:$(CACHE)/ray:$(CACHE)/spark \
+		DRAY_BINARY=$(CHECKED_TARGET)/dray DRAY_CACHE=$(CACHE) \
+		$(PYTHON) -m pytest -q -W default python/tests/engines
 
 # The tests copy and start servers. Each version of PostgreSQL has a process of its own.
 extension-test: setup-test

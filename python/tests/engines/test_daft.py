@@ -31,8 +31,6 @@ import dray
 import dray.daft
 from dray._relation import Relation
 
-pytestmark = pytest.mark.filterwarnings("default")
-
 
 def test_each_row_once_while_rows_change(postgres: PostgresServer) -> None:
     with copied(postgres, "pairs") as table, changing(postgres, table):

@@ -18,8 +18,6 @@ from relay_server import Relay
 import dray
 import dray.dask
 
-pytestmark = pytest.mark.filterwarnings("default")
-
 
 def test_each_row_once_while_rows_change(postgres: PostgresServer) -> None:
     with copied(postgres, "pairs") as table, changing(postgres, table):

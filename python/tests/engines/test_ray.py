@@ -1,7 +1,11 @@
-"""Ray Data, whose read tasks are the parts of a plan, in processes of Ray's own."""
+"""Ray Data, whose read tasks are the parts of a plan, in processes of Ray's own.
+
+Ray is large and starts a dozen processes, so `make test-all` runs this, and `make test` does not.
+"""
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from decimal import Decimal
@@ -9,7 +13,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-import ray
 from engine_tables import (
     KINDS,
     PAIRS,
@@ -22,17 +25,21 @@ from engine_tables import (
     parts_read,
 )
 from postgres_server import PostgresServer
-from ray.data.expressions import col
 from relay_server import Relay
 
 import dray
-import dray.ray
 from dray._relation import Relation
 
-pytestmark = pytest.mark.filterwarnings("default")
+if "DRAY_ALL_VERSIONS" not in os.environ:
+    pytest.skip("Ray is large: DRAY_ALL_VERSIONS brings it", allow_module_level=True)
+
+import ray
+from ray.data.expressions import col
+
+import dray.ray
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(scope="module")
 def cluster() -> Iterator[None]:
     ray.init(
         num_cpus=2,
@@ -49,13 +56,13 @@ def table_of(dataset: Any) -> pa.Table:
     return pa.concat_tables(ray.get(dataset.to_arrow_refs()))
 
 
-def test_each_row_once_while_rows_change(postgres: PostgresServer) -> None:
+def test_each_row_once_while_rows_change(cluster: None, postgres: PostgresServer) -> None:
     with copied(postgres, "pairs") as table, changing(postgres, table):
         found = table_of(dray.ray.read(postgres.uri(), table=table, at_most=5))
         check_whole(found["id"].to_pylist(), found["amount"].to_pylist())
 
 
-def test_types(postgres: PostgresServer) -> None:
+def test_types(cluster: None, postgres: PostgresServer) -> None:
     found = table_of(dray.ray.read(postgres.uri(), table="kinds"))
     assert found.equals(dray.read(postgres.uri(), "SELECT * FROM kinds"))
     assert found.select(list(KINDS)).to_pydict() == KINDS
@@ -63,7 +70,7 @@ def test_types(postgres: PostgresServer) -> None:
     assert empty.count() == 0 and empty.schema().names == ["id", "name"]
 
 
-def test_the_source_is_asked_for_less(postgres: PostgresServer) -> None:
+def test_the_source_is_asked_for_less(cluster: None, postgres: PostgresServer) -> None:
     dataset = dray.ray.read(postgres.uri(), table="pairs", at_most=3)
     start = postgres.log_bytes()
     few = dataset.filter(expr=(col("id") < 100) & (col("filler") == "xxx"))
@@ -115,7 +122,7 @@ def test_conditions(postgres: PostgresServer) -> None:
             assert set(filtered["id"].to_pylist()) <= set(kept["id"].to_pylist())
 
 
-def test_a_dray_server(served: Relay) -> None:
+def test_a_dray_server(cluster: None, served: Relay) -> None:
     dataset = dray.ray.read(served.uri(), table="pairs", token=TOKEN, at_most=4)
     assert table_of(dataset).sort_by("id").equals(pairs())
     behind = dray.ray.read(served.uri("pg"), table="pairs", token=TOKEN, at_most=3)
@@ -140,7 +147,7 @@ def test_tasks(postgres: PostgresServer, served: Relay) -> None:
         list(tasks[0]())
 
 
-def test_failures(postgres: PostgresServer) -> None:
+def test_failures(cluster: None, postgres: PostgresServer) -> None:
     uri = postgres.uri()
     with pytest.raises(dray.UsageError, match=r"no option 'leese' \(did you mean 'lease'"):
         dray.ray.read(uri, table="pairs", leese=3)  # type: ignore[call-arg]
@@ -154,7 +161,7 @@ def test_failures(postgres: PostgresServer) -> None:
             dataset.take_all()
 
 
-def test_connections_are_bounded(postgres: PostgresServer) -> None:
+def test_connections_are_bounded(cluster: None, postgres: PostgresServer) -> None:
     dataset = dray.ray.read(postgres.uri(), "SELECT id FROM pairs", at_most=6, max_connections=1)
     start = postgres.log_bytes()
     assert dataset.count() == ROWS

@@ -32,12 +32,9 @@ from relay_server import Relay, wait_until
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = [
-    pytest.mark.skipif(
-        "DRAY_ALL_VERSIONS" not in os.environ, reason="Spark is large: DRAY_ALL_VERSIONS brings it"
-    ),
-    pytest.mark.filterwarnings("default"),
-]
+pytestmark = pytest.mark.skipif(
+    "DRAY_ALL_VERSIONS" not in os.environ, reason="Spark is large: DRAY_ALL_VERSIONS brings it"
+)
 
 
 @pytest.fixture(scope="module")
