@@ -184,7 +184,11 @@ python-package: build-checked
 python-test: setup-test python-package jdbc
 	PYTHONPATH=$(CHECKED_PACKAGE) DRAY_BINARY=$(CHECKED_TARGET)/dray DRAY_CACHE=$(CACHE) \
 		CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/pg_extension \
-		$(PYTHON) -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder python/tests
+		$(PYTHON) -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder python/tests \
+		--ignore python/tests/engines
+	PYTHONPATH=$(CHECKED_PACKAGE):$(CACHE)/engines:$(CACHE)/ray:$(CACHE)/spark \
+		DRAY_BINARY=$(CHECKED_TARGET)/dray DRAY_CACHE=$(CACHE) \
+		$(PYTHON) -m pytest -q -W default python/tests/engines
 
 # The tests copy and start servers. Each version of PostgreSQL has a process of its own.
 extension-test: setup-test

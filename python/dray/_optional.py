@@ -5,6 +5,9 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+#: The extra of this package that installs a package, if it has another name.
+_EXTRAS = {"pyspark": "spark", "numpy": "pandas"}
+
 
 def import_optional(name: str) -> Any:
     """Import a package that ``import dray`` does not need.
@@ -17,5 +20,7 @@ def import_optional(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        extra = name if name in ("pandas", "polars", "pyarrow") else "pandas"
-        raise ImportError(f"this needs {name}: pip install 'dray[{extra}]'", name=name) from error
+        package = name.partition(".")[0]
+        extra = _EXTRAS.get(package, package)
+        message = f"this needs {package}: pip install 'dray[{extra}]'"
+        raise ImportError(message, name=package) from error

@@ -8,7 +8,14 @@ from typing import Literal, TypedDict
 
 from . import _dray
 
-__all__ = ["ConnectOptions", "PlanOptions", "QueryOptions", "ScanOptions"]
+__all__ = [
+    "ConnectOptions",
+    "EngineOptions",
+    "PlanOptions",
+    "QueryOptions",
+    "ReaderOptions",
+    "ScanOptions",
+]
 
 Extension = Literal["auto", True, False]
 Strings = Literal["utf8", "large", "view"]
@@ -61,3 +68,32 @@ class PlanOptions(TypedDict, total=False):
 
 class ScanOptions(ConnectOptions, QueryOptions, total=False):
     """The options of :func:`dray.scan`."""
+
+
+class ReaderOptions(TypedDict, total=False):
+    """The options of :func:`dray.read_partition` that engines pass on, which documents them."""
+
+    ca: str | os.PathLike[str] | None
+    timeout: float
+    read_timeout: float | None
+    row_bytes_max: int | None
+    compression: str
+    extension: Extension
+
+
+class EngineOptions(ConnectOptions, total=False):
+    """The options of ``dray.ray.read``, ``dray.daft.read`` and ``dray.dask.read``.
+
+    Those that are not of :func:`dray.connect` are of :meth:`dray.Connection.partitions` and
+    :func:`dray.read_partition`, and ``max_connections``, which each engine documents.
+    """
+
+    at_most: int | None
+    max_connections: int | None
+    lease: float
+    include_password: bool
+    numeric: str
+    nonfinite: NonFinite
+    row_bytes_max: int | None
+    compression: str
+    extension: Extension

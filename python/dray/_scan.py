@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ._options import ScanOptions
 
-__all__ = ["scan"]
+__all__ = ["parts_of", "scan"]
 
 # A part of a table's path: quoted, or a name without blanks, quotes and dots.
 _PART = re.compile(r'"((?:[^"]|"")+)"|([^\s".]+)')
@@ -98,7 +98,7 @@ def scan(
         relation = f"({statement}\n) AS dray_scan"
     else:
         assert table is not None
-        relation = ".".join(map(quoted, _parts(table)))
+        relation = ".".join(map(quoted, parts_of(table)))
         if params is not None:
             raise UsageError("a table has no parameters", "use sql= with params")
     source = _Source(relation, statement, uri, params, options)
@@ -106,8 +106,8 @@ def scan(
     return lazy
 
 
-def _parts(table: str | Sequence[str]) -> list[str]:
-    """The parts of a table's path."""
+def parts_of(table: str | Sequence[str]) -> list[str]:
+    """The parts of a table's path, as :func:`scan` documents them."""
     if not isinstance(table, str):
         parts = list(table)
         if not parts or not all(parts):
