@@ -1,0 +1,1 @@
+//! Native functions for Java: plans of statements, parts of plans, and results.
