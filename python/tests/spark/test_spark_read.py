@@ -225,3 +225,17 @@ def test_files(spark: SparkSession, server: Relay) -> None:
     big = load(spark, server.uri(), dbtable="big", numPartitions=3)
     (row,) = big.selectExpr("count(*)").collect()
     assert row[0] == big.count() > 0
+
+
+def test_a_table_that_shrinks_between_runs(spark: SparkSession, postgres: PostgresServer) -> None:
+    postgres.run(
+        "DROP TABLE IF EXISTS shrinking",
+        "CREATE TABLE shrinking AS SELECT i AS id, repeat('x', 99) AS t "
+        "FROM generate_series(1, 60000) i",
+        "ANALYZE shrinking",
+    )
+    shrinking = load(spark, postgres.uri(), dbtable="shrinking", numPartitions=4)
+    assert len(shrinking.collect()) == 60000
+    wait_for(lambda: reports(spark, "FROM shrinking"))
+    postgres.run("TRUNCATE shrinking", "INSERT INTO shrinking VALUES (1, 'x')")
+    assert [row.id for row in shrinking.collect()] == [1]

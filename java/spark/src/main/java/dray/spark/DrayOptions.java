@@ -2,6 +2,7 @@ package dray.spark;
 
 import java.io.Serializable;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
@@ -25,15 +26,15 @@ final class DrayOptions implements Serializable {
         bytesPerPartition("how many bytes of Arrow data a part should have"),
         lease("how many seconds a scan's parts can be read"),
         taskMemory("the most bytes of batches that a task holds"),
-        numeric("what numeric without a precision becomes: error, text, decimal(p,s) …"),
-        nonfinite("what infinite dates and NaN among decimals become"),
+        numeric("what numeric without a precision becomes: text, float64, decimal(p,s)"),
+        nonfinite("what infinite dates and NaN among decimals become: error, null, text"),
         extension("whether PostgreSQL's extension is used: auto, always, never"),
         connectTimeout("the seconds that connecting may take"),
         readTimeout("the seconds that a server may be silent"),
         batchRows("the least rows of a batch"),
         batchBytes("the bytes that make a batch");
 
-        final String meaning;
+        private final String meaning;
 
         Name(String meaning) {
             this.meaning = meaning;
@@ -93,11 +94,10 @@ final class DrayOptions implements Serializable {
         if (why != null) {
             throw new DrayException("there is no option " + given + ": " + why);
         }
-        String nearest = Stream.of(Name.values()).map(Name::name).min((one, two) -> Integer.compare(
-                distance(one.toLowerCase(Locale.ROOT), wanted),
-                distance(two.toLowerCase(Locale.ROOT), wanted))).orElseThrow();
-        throw new DrayException("there is no option " + given + ": " + nearest + " is the nearest"
-                + " (there are " + Stream.of(Name.values()).map(Name::name)
+        Name nearest = Stream.of(Name.values()).min(Comparator.comparing(
+                name -> distance(name.name().toLowerCase(Locale.ROOT), wanted))).orElseThrow();
+        throw new DrayException("there is no option " + given + ": " + nearest + " is the nearest, "
+                + nearest.meaning + " (there are " + Stream.of(Name.values()).map(Name::name)
                 .collect(Collectors.joining(", ")) + ")");
     }
 

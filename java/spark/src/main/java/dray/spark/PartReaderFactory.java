@@ -36,6 +36,9 @@ final class PartReaderFactory implements PartitionReaderFactory {
     @Override
     public PartitionReader<ColumnarBatch> createColumnarReader(InputPartition partition) {
         int index = ((DrayPartition) partition).index();
+        if (index > 0 && index >= parts.length) {
+            return new NoRows();
+        }
         return new DrayReader(options, schema, receipts, handle -> {
             if (parts.length > 0) {
                 Native.openPart(handle, parts[index], options.url(), options.natives());
