@@ -5,15 +5,17 @@ Spark has half a gigabyte, so `make test-all` runs these tests, and `make test` 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
-from collections.abc import Callable, Iterator
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hive_servers import SPARK
 from mysql_server import MariaServer
-from postgres_server import CACHE, VERSIONS, PostgresServer
+from postgres_server import CACHE, VERSIONS, Installation, PostgresServer
 from relay_server import Relay, relay, sources
 
 if TYPE_CHECKING:
@@ -32,15 +34,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def postgres(start_postgres: Callable[[int], PostgresServer]) -> PostgresServer:
-    server = start_postgres(VERSIONS[0])
+def postgres() -> Iterator[PostgresServer]:
+    """A server without the extension, whose tables are read as rows."""
+    # The server's user must get there.
+    folder = Path(tempfile.mkdtemp(prefix="dray-postgresql-"))
+    folder.chmod(0o755)
+    server = PostgresServer(Installation(VERSIONS[0], folder))
     server.run(
         "DROP TABLE IF EXISTS orders",
         "CREATE TABLE orders AS SELECT i AS id, 'row ' || i AS name, (i * 1.5)::float8 AS x, "
         "nullif(i % 3, 0) AS third FROM generate_series(1, 100000) i",
         "ANALYZE orders",
     )
-    return server
+    yield server
+    server.stop()
+    shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="session")
