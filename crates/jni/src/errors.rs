@@ -12,6 +12,8 @@ use jni::{Env, jni_sig, jni_str};
 const NOT_SUPPORTED: &str = "0A000";
 /// SQLSTATE `numeric_value_out_of_range`.
 const OUT_OF_RANGE: &str = "22003";
+/// SQLSTATE `program_limit_exceeded`.
+const LIMIT_EXCEEDED: &str = "54000";
 /// SQLSTATE `internal_error`.
 const INTERNAL: &str = "XX000";
 
@@ -28,6 +30,11 @@ impl Failure {
     /// The call is wrong.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self { message: message.into(), sqlstate: String::new(), kind: "usage" }
+    }
+
+    /// More than an option allows.
+    pub(crate) fn limit(message: impl Into<String>) -> Self {
+        Self { message: message.into(), sqlstate: LIMIT_EXCEEDED.to_owned(), kind: "limit" }
     }
 
     /// A type that Spark does not have.

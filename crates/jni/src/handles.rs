@@ -40,7 +40,8 @@ pub(crate) struct Planned {
 /// One piece of work: planning or reading.
 #[derive(Debug, Default)]
 pub(crate) struct Handle {
-    cancelled: AtomicBool,
+    /// Shared with watches, which the state has: they must not keep the handle.
+    cancelled: Arc<AtomicBool>,
     state: Mutex<State>,
 }
 
@@ -52,20 +53,24 @@ impl Handle {
     }
 
     pub(crate) fn verdict(&self) -> Verdict {
-        match self.cancelled.load(Ordering::Relaxed) {
-            true => Verdict::Abandon,
-            false => Verdict::Continue,
-        }
+        verdict(&self.cancelled)
     }
 
     /// A watch that cancels a statement if the handle is cancelled.
-    pub(crate) fn watch(self: &Arc<Self>) -> Watch {
-        let handle = self.clone();
-        Box::new(move |_| handle.verdict())
+    pub(crate) fn watch(&self) -> Watch {
+        let cancelled = self.cancelled.clone();
+        Box::new(move |_| verdict(&cancelled))
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn verdict(cancelled: &AtomicBool) -> Verdict {
+    match cancelled.load(Ordering::Relaxed) {
+        true => Verdict::Abandon,
+        false => Verdict::Continue,
     }
 }
 

@@ -69,7 +69,7 @@ extern "system" fn Java_dray_spark_Native_describe<'local>(
     run(env, |env| {
         let (uri, sql) = (text(env, &uri)?, text(env, &sql)?);
         let options = Options::parse(&texts(env, &options)?)?;
-        reading::describe(&handles::find(handle)?, &uri, &sql, options)
+        reading::describe(&*handles::find(handle)?, &uri, &sql, options)
     });
 }
 
@@ -91,7 +91,7 @@ extern "system" fn Java_dray_spark_Native_plan<'local>(
         let at_most = u32::try_from(at_most).ok().filter(|&count| count > 0);
         let lease = u64::try_from(lease_ms).map(Duration::from_millis);
         let lease = lease.map_err(|_| Failure::usage(format!("a lease of {lease_ms} ms")))?;
-        reading::plan(&handles::find(handle)?, &uri, &sql, &options, at_most, lease)
+        reading::plan(&*handles::find(handle)?, &uri, &sql, &options, at_most, lease)
     })
 }
 
@@ -107,7 +107,7 @@ extern "system" fn Java_dray_spark_Native_openPart<'local>(
     run(env, |env| {
         let (part, uri) = (env.convert_byte_array(&part)?, text(env, &uri)?);
         let options = Options::parse(&texts(env, &options)?)?;
-        reading::open_part(&handles::find(handle)?, &part, &uri, &options)
+        reading::open_part(&*handles::find(handle)?, &part, &uri, &options)
     });
 }
 
@@ -123,7 +123,7 @@ extern "system" fn Java_dray_spark_Native_openQuery<'local>(
     run(env, |env| {
         let (uri, sql) = (text(env, &uri)?, text(env, &sql)?);
         let options = Options::parse(&texts(env, &options)?)?;
-        reading::open_query(&handles::find(handle)?, &uri, &sql, &options)
+        reading::open_query(&*handles::find(handle)?, &uri, &sql, &options)
     });
 }
 
@@ -246,13 +246,23 @@ extern "system" fn Java_dray_spark_Native_next(
     _: JClass<'_>,
     handle: jlong,
     address: jlong,
+    bytes_max: jlong,
 ) -> jboolean {
     run(env, |_| {
         let handle = handles::find(handle)?;
         let address = struct_at::<FFI_ArrowArray>(address)?;
         let State::Reading(reading) = &mut *handle.lock() else { return Err(out_of_turn()) };
         let Some(batch) = reading.next()? else { return Ok(false) };
-        let exported = FFI_ArrowArray::new(&StructArray::from(batch).to_data());
+        let batch = StructArray::from(batch).to_data();
+        let bytes = batch.get_slice_memory_size()?;
+        if i64::try_from(bytes).is_ok_and(|bytes| bytes > bytes_max) {
+            return Err(Failure::limit(format!(
+                "a batch of {} rows has {bytes} bytes, option taskMemory allows {bytes_max} \
+                 (smaller batchRows and batchBytes make smaller batches)",
+                batch.len(),
+            )));
+        }
+        let exported = FFI_ArrowArray::new(&batch);
         // SAFETY: Java allocated a struct ArrowArray there, by Arrow's C data interface, and
         // nothing in it needs a release. The pointer is aligned and not null.
         unsafe { address.write(exported) };

@@ -38,7 +38,7 @@ impl Reading {
 
 /// Plans a statement without running it.
 pub(crate) fn describe(
-    handle: &Arc<Handle>,
+    handle: &Handle,
     uri: &str,
     sql: &str,
     mut options: Options,
@@ -59,7 +59,7 @@ pub(crate) fn describe(
 /// Divides a statement into parts. Returns false if the database's snapshots can't be handed to
 /// other processes.
 pub(crate) fn plan(
-    handle: &Arc<Handle>,
+    handle: &Handle,
     uri: &str,
     sql: &str,
     options: &Options,
@@ -80,7 +80,7 @@ pub(crate) fn plan(
 
 /// Starts to read a part of a plan.
 pub(crate) fn open_part(
-    handle: &Arc<Handle>,
+    handle: &Handle,
     descriptor: &[u8],
     uri: &str,
     options: &Options,
@@ -93,7 +93,7 @@ pub(crate) fn open_part(
 
 /// Starts to read a statement as a whole.
 pub(crate) fn open_query(
-    handle: &Arc<Handle>,
+    handle: &Handle,
     uri: &str,
     sql: &str,
     options: &Options,

@@ -103,8 +103,8 @@ def test_catalogs_of_a_server(spark: SparkSession, server: Relay, maria: MariaSe
         if row.namespace not in ("information_schema", "dray")
     ]
     tables = [row.tableName for row in spark.sql(f"SHOW TABLES IN files.{namespace}").collect()]
-    assert "big" in tables
-    assert spark.table(f"files.{namespace}.big").count() > 0
+    assert "large_rows" in tables
+    assert spark.table(f"files.{namespace}.large_rows").count() > 0
 
 
 def test_a_catalog_with_a_table(spark: SparkSession, postgres: PostgresServer) -> None:

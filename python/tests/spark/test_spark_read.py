@@ -222,7 +222,7 @@ def test_servers(spark: SparkSession, server: Relay, maria: MariaServer) -> None
 
 
 def test_files(spark: SparkSession, server: Relay) -> None:
-    big = load(spark, server.uri(), dbtable="big", numPartitions=3)
+    big = load(spark, server.uri(), dbtable="large_rows", numPartitions=3)
     (row,) = big.selectExpr("count(*)").collect()
     assert row[0] == big.count() > 0
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 #: has it, in the time zone America/New_York.
 POSTGRES = {
     "boolean": ("true", "boolean", "true"),
-    "smallint": ("-32768::smallint", "smallint", "-32768"),
+    "smallint": ("(-32768)::smallint", "smallint", "-32768"),
     "integer": ("2147483647", "int", "2147483647"),
-    "bigint": ("-9223372036854775808::bigint", "bigint", "-9223372036854775808"),
+    "bigint": ("(-9223372036854775808)::bigint", "bigint", "-9223372036854775808"),
     "oid": ("4294967295::oid", "bigint", "4294967295"),
     "real": ("1.5::real", "float", "1.5"),
     "nan": ("'NaN'::float8", "double", "NaN"),
@@ -62,7 +62,7 @@ POSTGRES = {
         "string",
         "0123abcd-89ab-cdef-0123-456789abcdef",
     ),
-    "integers": ("ARRAY[1, NULL, 3]", "array<int>", "[1, NULL, 3]"),
+    "integers": ("ARRAY[1, NULL, 3]", "array<int>", "[1, null, 3]"),
     "uuids": (
         "ARRAY['0123abcd-89ab-cdef-0123-456789abcdef'::uuid]",
         "array<string>",
@@ -74,7 +74,7 @@ POSTGRES = {
     "struct": (
         "ROW(1, 'one', ARRAY[ROW(2, NULL)::inner_type])::outer_type",
         "struct<i:int,t:string,inner:array<struct<a:int,b:timestamp_ntz>>>",
-        "{1, one, [{2, NULL}]}",
+        "{1, one, [{2, null}]}",
     ),
     "range": (
         "int4range(1, 5)",
@@ -233,8 +233,8 @@ def test_files(spark: SparkSession, tmp_path: Path) -> None:
         row, null = every.selectExpr(*texts).collect()
         assert tuple(row) == (
             "255", "18446744073709551615", "0.5", "1970-01-01 00:00:00.001",
-            "1969-12-31 19:00:00.000001", "a", "ab", "{k -> 1, l -> NULL}", "[x, NULL]",
-            "[{[1]}, NULL]",
+            "1969-12-31 19:00:00.000001", "a", "ab", "{k -> 1, l -> null}", "[x, null]",
+            "[{[1]}, null]",
         )  # fmt: skip
         assert set(null) == {None}
         said = failure(lambda: load(spark, server.uri(), dbtable="late").collect())

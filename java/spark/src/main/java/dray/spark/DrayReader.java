@@ -3,7 +3,6 @@ package dray.spark;
 import java.util.List;
 import java.util.function.LongConsumer;
 import org.apache.arrow.memory.BufferAllocator;
-import org.apache.arrow.memory.OutOfMemoryException;
 import org.apache.arrow.vector.FieldVector;
 import org.apache.arrow.vector.VectorSchemaRoot;
 import org.apache.arrow.vector.types.pojo.Schema;
@@ -11,7 +10,6 @@ import org.apache.spark.TaskContext;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.types.StructType;
-import org.apache.spark.sql.util.ArrowUtils;
 import org.apache.spark.sql.vectorized.ArrowColumnVector;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
@@ -38,8 +36,7 @@ final class DrayReader implements PartitionReader<ColumnarBatch> {
         this.receipts = receipts;
         handle = Native.create();
         TaskWatch.begin(TaskContext.get(), handle);
-        allocator = ArrowUtils.rootAllocator().newChildAllocator(
-                "dray part", 0, options.taskMemory());
+        allocator = Rows.allocator("dray part", options);
         try {
             open.accept(handle);
             begin(schema);
@@ -62,15 +59,9 @@ final class DrayReader implements PartitionReader<ColumnarBatch> {
 
     @Override
     public boolean next() {
-        try {
-            if (!Rows.next(handle, allocator, root)) {
-                end();
-                return false;
-            }
-        } catch (OutOfMemoryException cause) {
-            throw new DrayException("a batch does not fit the " + options.taskMemory()
-                    + " bytes of option taskMemory (a smaller batchRows makes smaller batches)",
-                    cause);
+        if (!Rows.next(handle, options, allocator, root)) {
+            end();
+            return false;
         }
         batch.setNumRows(root.getRowCount());
         return true;

@@ -75,9 +75,10 @@ final class Native {
     /**
      * Writes the next batch, a struct of the columns, into a struct ArrowArray.
      *
+     * @param bytesMax what a batch may have
      * @return false at the end: nothing was written
      */
-    static native boolean next(long handle, long address);
+    static native boolean next(long handle, long address, long bytesMax);
 
     /** The receipt of a part that was read to its end, else null. */
     static native byte[] receipt(long handle);
