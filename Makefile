@@ -35,7 +35,7 @@ ALL_JAVA_ROUNDS ?= 2000000
 
 .PHONY: demo test test-all bench bench-java bench-network bench-parquet bench-postgres bench-sort \
 	bench-systems check-link study study-objects study-test lint rust-test python-test spec-test \
-	cpp-test java-test jdbc extension-test fuzz miri build python build-checked python-package dist \
+	cpp-test java-test jdbc spark extension-test fuzz miri build python build-checked python-package dist \
 	dist-test setup setup-test setup-bench setup-dist setup-miri setup-objects setup-postgres \
 	setup-sort setup-systems
 
@@ -174,6 +174,10 @@ java-test: setup-test
 jdbc: setup-test
 	scripts/jdbc $(CACHE)
 
+# The connector for Spark, with the tested library.
+spark: setup-test build-checked
+	scripts/spark $(CACHE) $(CHECKED_TARGET)/libdray_jni.so
+
 # The tested package. It goes into a folder of its own: the one in the virtual environment stays a
 # release.
 python-package: build-checked
@@ -182,6 +186,7 @@ python-package: build-checked
 		"$$($(PYTHON) scripts/wheel $(CHECKED_TARGET)/lib_dray.so $(CACHE)/checked-wheels)"
 
 python-test: setup-test python-package jdbc
+	if [ -n "$$DRAY_ALL_VERSIONS" ]; then $(MAKE) spark; fi
 	PYTHONPATH=$(CHECKED_PACKAGE) DRAY_BINARY=$(CHECKED_TARGET)/dray DRAY_CACHE=$(CACHE) \
 		CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/pg_extension \
 		$(PYTHON) -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder python/tests \

@@ -1,0 +1,21 @@
+//! Native functions for Java: plans of statements, their parts, and results as Arrow.
+//!
+//! ```text
+//!   Java: dray.spark.Native ──▶ natives.rs ──▶ handles.rs: a number ▶ what it stands for
+//!            ▲ ArrowSchema,                       └─▶ reading.rs ──▶ dray-client
+//!            └ ArrowArray ◀── spark_types.rs: columns as Spark holds them ◀── batches
+//! ```
+//!
+//! Java holds numbers, never pointers: a number that was closed, or never given out, is an error.
+//! The exceptions are the addresses of Arrow's C structs, which Java allocates.
+
+mod convert;
+mod errors;
+mod handles;
+mod natives;
+mod options;
+mod reading;
+mod spark_types;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

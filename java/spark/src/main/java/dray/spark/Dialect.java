@@ -1,0 +1,38 @@
+package dray.spark;
+
+/** Whose SQL a server takes. */
+enum Dialect {
+    DRAY('"'),
+    POSTGRESQL('"'),
+    MYSQL('`'),
+    /** Another database behind a Dray server. */
+    OTHER('"');
+
+    private final char quote;
+
+    Dialect(char quote) {
+        this.quote = quote;
+    }
+
+    /** As {@link Native#dialect} names it. */
+    static Dialect of(String name) {
+        switch (name) {
+            case "dray": return DRAY;
+            case "postgresql": return POSTGRESQL;
+            case "mysql": return MYSQL;
+            default: return OTHER;
+        }
+    }
+
+    /** An identifier that means exactly this name. */
+    String quoted(String name) {
+        String mark = String.valueOf(quote);
+        return mark + name.replace(mark, mark + mark) + mark;
+    }
+
+    /** A string as a literal. Neither MySQL's backslashes nor quotes end it. */
+    String literal(String text) {
+        String doubled = text.replace("'", "''");
+        return "'" + (this == MYSQL ? doubled.replace("\\", "\\\\") : doubled) + "'";
+    }
+}

@@ -1,0 +1,150 @@
+package dray.spark;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.NamespaceChange;
+import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCatalog;
+import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * A catalog of a database's tables: {@code spark.sql.catalog.shop=dray.spark.DrayCatalog} and
+ * {@code spark.sql.catalog.shop.url=…} make {@code SELECT … FROM shop.public.orders} work. Other
+ * options are those of tables.
+ */
+public final class DrayCatalog implements TableCatalog, SupportsNamespaces {
+    private String name;
+    private DrayOptions options;
+    /** Null until the server was asked. */
+    private Dialect dialect;
+
+    @Override
+    public void initialize(String name, CaseInsensitiveStringMap given) {
+        this.name = name;
+        options = new DrayOptions(given.asCaseSensitiveMap(), true);
+    }
+
+    @Override
+    public String name() {
+        return name;
+    }
+
+    private synchronized Dialect dialect() {
+        if (dialect == null) {
+            dialect = Description.of(options, "SELECT 1").dialect();
+        }
+        if (dialect == Dialect.OTHER) {
+            throw new DrayException("the tables of this database can't be listed: read one by"
+                    + " spark.read.format(\"dray\") with the option dbtable or query");
+        }
+        return dialect;
+    }
+
+    @Override
+    public String[][] listNamespaces() {
+        return Rows.read(options, schemata(dialect()) + " ORDER BY 1");
+    }
+
+    private static String schemata(Dialect dialect) {
+        // Dray's engine has the schemata of files and its own.
+        return "SELECT schema_name FROM information_schema.schemata";
+    }
+
+    @Override
+    public String[][] listNamespaces(String[] namespace) throws NoSuchNamespaceException {
+        if (namespace.length == 0) {
+            return listNamespaces();
+        }
+        checkNamespace(namespace);
+        return new String[0][];
+    }
+
+    private void checkNamespace(String[] namespace) throws NoSuchNamespaceException {
+        if (!namespaceExists(namespace)) {
+            throw new NoSuchNamespaceException(namespace);
+        }
+    }
+
+    @Override
+    public boolean namespaceExists(String[] namespace) {
+        return namespace.length == 1 && Rows.read(options, schemata(dialect())
+                + " WHERE schema_name = " + dialect().literal(namespace[0])).length > 0;
+    }
+
+    @Override
+    public Map<String, String> loadNamespaceMetadata(String[] namespace)
+            throws NoSuchNamespaceException {
+        checkNamespace(namespace);
+        return Map.of();
+    }
+
+    @Override
+    public Identifier[] listTables(String[] namespace) throws NoSuchNamespaceException {
+        checkNamespace(namespace);
+        List<Identifier> tables = new ArrayList<>();
+        for (String[] row : Rows.read(options, "SELECT table_name FROM information_schema.tables"
+                + " WHERE table_schema = " + dialect().literal(namespace[0]) + " ORDER BY 1")) {
+            tables.add(Identifier.of(namespace, row[0]));
+        }
+        return tables.toArray(Identifier[]::new);
+    }
+
+    @Override
+    public boolean tableExists(Identifier table) {
+        String[] namespace = table.namespace();
+        return namespace.length == 1 && Rows.read(options, "SELECT table_name FROM"
+                + " information_schema.tables WHERE table_schema = "
+                + dialect().literal(namespace[0]) + " AND table_name = "
+                + dialect().literal(table.name())).length > 0;
+    }
+
+    @Override
+    public Table loadTable(Identifier table) throws NoSuchTableException {
+        if (!tableExists(table)) {
+            throw new NoSuchTableException(table);
+        }
+        String schema = table.namespace()[0];
+        return DrayTable.ofTable(options, name + "." + schema + "." + table.name(),
+                dialect().quoted(schema) + "." + dialect().quoted(table.name()));
+    }
+
+    private static UnsupportedOperationException readsOnly() {
+        return new UnsupportedOperationException("Dray's catalog only reads");
+    }
+
+    @Override
+    public Table alterTable(Identifier table, TableChange... changes) {
+        throw readsOnly();
+    }
+
+    @Override
+    public boolean dropTable(Identifier table) {
+        throw readsOnly();
+    }
+
+    @Override
+    public void renameTable(Identifier table, Identifier other) {
+        throw readsOnly();
+    }
+
+    @Override
+    public void createNamespace(String[] namespace, Map<String, String> metadata) {
+        throw readsOnly();
+    }
+
+    @Override
+    public void alterNamespace(String[] namespace, NamespaceChange... changes) {
+        throw readsOnly();
+    }
+
+    @Override
+    public boolean dropNamespace(String[] namespace, boolean cascade) {
+        throw readsOnly();
+    }
+}

@@ -1,0 +1,101 @@
+package dray.spark;
+
+import java.util.List;
+import java.util.function.LongConsumer;
+import org.apache.arrow.memory.BufferAllocator;
+import org.apache.arrow.vector.FieldVector;
+import org.apache.arrow.vector.VectorSchemaRoot;
+import org.apache.arrow.vector.types.pojo.Schema;
+import org.apache.spark.TaskContext;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
+import org.apache.spark.sql.connector.read.PartitionReader;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.vectorized.ArrowColumnVector;
+import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+import org.apache.spark.util.CollectionAccumulator;
+
+/**
+ * Reads a part. A batch borrows the memory that native code received it into, until the next one
+ * is asked for or the reader is closed.
+ */
+final class DrayReader implements PartitionReader<ColumnarBatch> {
+    private final DrayOptions options;
+    private final CollectionAccumulator<byte[]> receipts;
+    private final BufferAllocator allocator;
+    private final long handle;
+    private VectorSchemaRoot root;
+    private ColumnarBatch batch;
+    private boolean isWhole;
+    private boolean isClosed;
+
+    /** Starts to read. {@code open} does so for the handle that it gets. */
+    DrayReader(DrayOptions options, StructType schema, CollectionAccumulator<byte[]> receipts,
+            LongConsumer open) {
+        this.options = options;
+        this.receipts = receipts;
+        handle = Native.create();
+        TaskWatch.begin(TaskContext.get(), handle);
+        allocator = Rows.allocator("dray part", options);
+        try {
+            open.accept(handle);
+            begin(schema);
+        } catch (Throwable failure) {
+            close();
+            throw failure;
+        }
+    }
+
+    private void begin(StructType schema) {
+        Schema arrow = SparkTypes.arrowSchema(handle, allocator);
+        Snapshot.checkColumns(SparkTypes.struct(arrow.getFields()), schema);
+        root = VectorSchemaRoot.create(arrow, allocator);
+        // Of a statement that reads no column, only the number of rows is wanted.
+        List<FieldVector> vectors =
+                schema.isEmpty() ? List.of() : root.getFieldVectors();
+        batch = new ColumnarBatch(
+                vectors.stream().map(ArrowColumnVector::new).toArray(ColumnVector[]::new));
+    }
+
+    @Override
+    public boolean next() {
+        if (!Rows.next(handle, options, allocator, root)) {
+            end();
+            return false;
+        }
+        batch.setNumRows(root.getRowCount());
+        return true;
+    }
+
+    private void end() {
+        byte[] receipt = Native.receipt(handle);
+        if (receipt != null && !isWhole) {
+            isWhole = true;
+            receipts.add(receipt);
+        }
+    }
+
+    @Override
+    public ColumnarBatch get() {
+        return batch;
+    }
+
+    @Override
+    public CustomTaskMetric[] currentMetricsValues() {
+        return new CustomTaskMetric[] {PartsRead.of(isWhole ? 1 : 0)};
+    }
+
+    @Override
+    public void close() {
+        if (isClosed) {
+            return;
+        }
+        isClosed = true;
+        TaskWatch.end(handle);
+        if (root != null) {
+            root.close();
+        }
+        Native.close(handle);
+        allocator.close();
+    }
+}

@@ -1,0 +1,81 @@
+package dray.spark;
+
+import java.util.List;
+import java.util.Set;
+import java.util.function.Function;
+import java.util.stream.Stream;
+import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/** A table or a query of a database. */
+final class DrayTable implements Table, SupportsRead {
+    private final String name;
+    private final DrayOptions options;
+    private final Description description;
+    private final Statement statement;
+
+    private DrayTable(String name, DrayOptions options, String all,
+            Function<List<String>, Statement> statement) {
+        this.name = name;
+        this.options = options;
+        description = Description.of(options, all);
+        this.statement = statement.apply(columns(description.schema(), description.dialect()));
+    }
+
+    /** Whatever may stand after FROM. */
+    static DrayTable ofTable(DrayOptions options, String name, String from) {
+        return new DrayTable(name, options, "SELECT * FROM " + from,
+                columns -> Statement.ofTable(from, columns));
+    }
+
+    static DrayTable ofQuery(DrayOptions options, String query) {
+        return new DrayTable(
+                "query", options, query, columns -> Statement.ofQuery(query, columns));
+    }
+
+    /** The expressions that read columns of the table. */
+    static List<String> columns(StructType schema, Dialect dialect) {
+        return Stream.of(schema.fieldNames()).map(dialect::quoted).toList();
+    }
+
+    boolean isOf(DrayOptions others, StructType schema) {
+        return options.equals(others) && description.schema().equals(schema);
+    }
+
+    @Override
+    public String name() {
+        return "dray " + name;
+    }
+
+    // Older versions of Spark call it, newer ones have columns() of it.
+    @Override
+    @SuppressWarnings("deprecation")
+    public StructType schema() {
+        return description.schema();
+    }
+
+    // Spark finds what it has cached by it.
+    @Override
+    public boolean equals(Object other) {
+        return other instanceof DrayTable table && isOf(table.options, table.schema())
+                && statement.equals(table.statement);
+    }
+
+    @Override
+    public int hashCode() {
+        return statement.hashCode();
+    }
+
+    @Override
+    public Set<TableCapability> capabilities() {
+        return Set.of(TableCapability.BATCH_READ);
+    }
+
+    @Override
+    public DrayScanBuilder newScanBuilder(CaseInsensitiveStringMap ofScan) {
+        return new DrayScanBuilder(options, description, statement);
+    }
+}

@@ -1,0 +1,55 @@
+package dray.spark;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.util.Locale;
+
+/** The native library, which the jar has for some platforms. */
+final class NativeLibrary {
+    /** A file to load instead of the one in the jar. */
+    private static final String PROPERTY = "dray.spark.library";
+    private static final String FILE = "libdray_jni.so";
+
+    private NativeLibrary() {}
+
+    static void load() {
+        String given = System.getProperty(PROPERTY);
+        if (given != null) {
+            System.load(Path.of(given).toAbsolutePath().toString());
+            return;
+        }
+        String resource = "/natives/" + platform() + "/" + FILE;
+        try (InputStream library = NativeLibrary.class.getResourceAsStream(resource)) {
+            if (library == null) {
+                throw new DrayException("the connector has no native library for "
+                        + platform() + ": the jar lacks " + resource + " (build crates/jni there,"
+                        + " and name " + FILE + " in the property " + PROPERTY + " of driver and"
+                        + " executors)");
+            }
+            Path file = Files.createTempFile("dray_jni", ".so");
+            try {
+                Files.copy(library, file, StandardCopyOption.REPLACE_EXISTING);
+                System.load(file.toString());
+            } finally {
+                // The system keeps what it has loaded.
+                Files.deleteIfExists(file);
+            }
+        } catch (IOException cause) {
+            throw new DrayException("the native library can't be written to the folder "
+                    + System.getProperty("java.io.tmpdir") + " (java.io.tmpdir names another)",
+                    cause);
+        }
+    }
+
+    /** The system and the processor, as in {@code linux-x86_64}. */
+    private static String platform() {
+        String system = System.getProperty("os.name").toLowerCase(Locale.ROOT);
+        String processor = System.getProperty("os.arch").toLowerCase(Locale.ROOT);
+        String name = processor.equals("amd64") ? "x86_64"
+                : processor.equals("arm64") ? "aarch64" : processor;
+        return system.replace(' ', '-') + "-" + name;
+    }
+}

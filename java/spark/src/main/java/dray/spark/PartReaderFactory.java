@@ -1,0 +1,55 @@
+package dray.spark;
+
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReader;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+import org.apache.spark.util.CollectionAccumulator;
+
+/** Makes the readers of a scan's parts, at the executors. */
+final class PartReaderFactory implements PartitionReaderFactory {
+    private static final long serialVersionUID = 1;
+
+    private final DrayOptions options;
+    private final String sql;
+    private final StructType schema;
+    /** None if the statement is read as a whole. */
+    private final byte[][] parts;
+    private final CollectionAccumulator<byte[]> receipts;
+
+    PartReaderFactory(DrayOptions options, String sql, StructType schema, byte[][] parts,
+            CollectionAccumulator<byte[]> receipts) {
+        this.options = options;
+        this.sql = sql;
+        this.schema = schema;
+        this.parts = parts;
+        this.receipts = receipts;
+    }
+
+    @Override
+    public boolean supportColumnarReads(InputPartition partition) {
+        return true;
+    }
+
+    @Override
+    public PartitionReader<ColumnarBatch> createColumnarReader(InputPartition partition) {
+        int index = ((DrayPartition) partition).index();
+        if (index > 0 && index >= parts.length) {
+            return new NoRows();
+        }
+        return new DrayReader(options, schema, receipts, handle -> {
+            if (parts.length > 0) {
+                Native.openPart(handle, parts[index], options.url(), options.natives());
+            } else {
+                Native.openQuery(handle, options.url(), sql, options.natives());
+            }
+        });
+    }
+
+    @Override
+    public PartitionReader<InternalRow> createReader(InputPartition partition) {
+        throw new UnsupportedOperationException("Dray reads batches");
+    }
+}

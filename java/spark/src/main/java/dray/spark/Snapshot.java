@@ -1,0 +1,149 @@
+package dray.spark;
+
+import java.util.List;
+import org.apache.spark.SparkContext;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.util.CollectionAccumulator;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * A plan of a statement, with the snapshot that all its parts are read under. {@link Snapshots}
+ * gives it up when nothing can need it any more, and the server when its lease is over.
+ */
+final class Snapshot {
+    private static final Logger LOG = LoggerFactory.getLogger(Snapshot.class);
+
+    private final String sql;
+    private final long handle;
+    /** None if the statement is read as a whole. */
+    private final byte[][] parts;
+    private final CollectionAccumulator<byte[]> receipts = new CollectionAccumulator<>();
+    private final long until;
+    /** When somebody last got the parts, by this host's clock. */
+    private long handedOut = System.currentTimeMillis();
+    private boolean isReleased;
+
+    private Snapshot(String sql, long handle, byte[][] parts, long until) {
+        this.sql = sql;
+        this.handle = handle;
+        this.parts = parts;
+        this.until = until;
+    }
+
+    /** Plans a statement, and holds the snapshot. */
+    static Snapshot take(DrayOptions options, String sql, StructType schema, int atMost,
+            SparkContext context) {
+        long handle = Native.create();
+        try {
+            // By the driver's clock: the lease begins at the server a little later.
+            long until = System.currentTimeMillis() + options.leaseMs();
+            byte[][] parts = {};
+            if (Native.plan(handle, options.url(), sql, options.natives(), atMost,
+                    options.leaseMs())) {
+                parts = Native.parts(handle);
+                checkColumns(SparkTypes.schema(handle), schema);
+                LOG.info("{} parts under one snapshot: {}{}", parts.length, sql,
+                        parts.length > 1 ? "" : " (one part: " + Native.reason(handle) + ")");
+            } else {
+                LOG.info("one part, read as a whole: MySQL's snapshots can't be given to other"
+                        + " processes, dray serve can hold them: {}", sql);
+            }
+            Snapshot snapshot = new Snapshot(sql, handle, parts, until);
+            context.register(snapshot.receipts);
+            Snapshots.of(context).add(snapshot);
+            return snapshot;
+        } catch (Throwable failure) {
+            Native.close(handle);
+            throw failure;
+        }
+    }
+
+    /** Refuses columns other than those that Spark was told of. */
+    static void checkColumns(StructType found, StructType expected) {
+        if (expected.isEmpty()) {
+            return;
+        }
+        boolean same = found.length() == expected.length();
+        for (int i = 0; same && i < found.length(); i++) {
+            same = found.apply(i).name().equals(expected.apply(i).name())
+                    && found.apply(i).dataType().asNullable().equals(
+                            expected.apply(i).dataType().asNullable());
+        }
+        if (!same) {
+            throw new DrayException("the columns are not those that were planned: "
+                    + found.simpleString() + ", expected " + expected.simpleString()
+                    + " (load the table anew)");
+        }
+    }
+
+    /** The descriptors of the parts, none if the statement is read as a whole. */
+    byte[][] parts() {
+        return parts;
+    }
+
+    /** How many partitions of Spark it has. */
+    int partitions() {
+        return Math.max(1, parts.length);
+    }
+
+    CollectionAccumulator<byte[]> receipts() {
+        return receipts;
+    }
+
+    /** Whether the parts can still be read by whoever gets them now. */
+    synchronized boolean handOut() {
+        long now = System.currentTimeMillis();
+        if (isReleased || now >= until) {
+            return false;
+        }
+        handedOut = now;
+        return true;
+    }
+
+    synchronized long handedOut() {
+        return handedOut;
+    }
+
+    boolean isOver() {
+        return System.currentTimeMillis() >= until;
+    }
+
+    /**
+     * Gives the snapshot up, unless somebody got the parts since then.
+     *
+     * @return whether it is given up
+     */
+    boolean release(long since) {
+        synchronized (this) {
+            if (isReleased || handedOut >= since) {
+                return isReleased;
+            }
+            isReleased = true;
+        }
+        ScanReport report = check();
+        ScanReports.add(report);
+        if (report.isInconsistent()) {
+            LOG.error("{}", report);
+        } else {
+            LOG.info("{}", report);
+        }
+        Native.close(handle);
+        return true;
+    }
+
+    private ScanReport check() {
+        List<byte[]> all = receipts.value();
+        Receipts read = Receipts.of(all);
+        String problem = read.difference();
+        long rows = read.rows();
+        if (problem.isEmpty() && parts.length > 0 && read.count() == parts.length) {
+            try {
+                rows = Native.verify(handle, read.each());
+            } catch (DrayException failure) {
+                problem = failure.getMessage();
+            }
+        }
+        return new ScanReport(sql, parts.length, read.count(), rows, problem);
+    }
+}

@@ -1,0 +1,69 @@
+package dray.spark;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+
+class DrayOptionsTest {
+    private static DrayOptions options(String... pairs) {
+        Map<String, String> given = new HashMap<>(Map.of("url", "dray://localhost"));
+        for (int i = 0; i < pairs.length; i += 2) {
+            given.put(pairs[i], pairs[i + 1]);
+        }
+        return new DrayOptions(given, false);
+    }
+
+    private static String refused(String... pairs) {
+        return assertThrows(DrayException.class, () -> options(pairs)).getMessage();
+    }
+
+    @Test
+    void names() {
+        DrayOptions options = options("DbTable", "t", "READTIMEOUT", "5", "batchrows", "9");
+        assertEquals("t", options.dbtable());
+        assertArrayEquals(new String[] {"readTimeout", "5", "batchRows", "9"}, options.natives());
+        assertTrue(refused("dbtabel", "t").contains("dbtable is the nearest"));
+        assertTrue(refused("numPartition", "2").contains("numPartitions is the nearest"));
+        assertTrue(refused("driver", "x").contains("there is no JDBC driver"));
+    }
+
+    @Test
+    void oneOfTableAndQuery() {
+        assertTrue(refused().contains("dbtable and query"));
+        assertTrue(refused("dbtable", "t", "query", "q").contains("not both"));
+        assertEquals("SELECT 1", options("query", "SELECT 1 ;\n").query());
+        Map<String, String> catalog = Map.of("url", "dray://localhost");
+        assertEquals("dray://localhost", new DrayOptions(catalog, true).url());
+        assertThrows(DrayException.class,
+                () -> new DrayOptions(Map.of("url", "dray://localhost", "query", "q"), true));
+    }
+
+    @Test
+    void parts() {
+        assertEquals(0, options("dbtable", "t").atMost());
+        assertEquals(3, options("dbtable", "t", "numPartitions", "3").atMost());
+        assertEquals(3, options("dbtable", "t", "maxConnections", "3").atMost());
+        assertEquals(2, options(
+                "dbtable", "t", "numPartitions", "3", "maxConnections", "2").atMost());
+        for (String wrong : new String[] {"0", "-1", "65537", "1e3", ""}) {
+            assertTrue(refused("dbtable", "t", "numPartitions", wrong).contains("expected"));
+        }
+        assertTrue(refused("dbtable", "t", "lease", "86401").contains("from 1 to 86400"));
+    }
+
+    @Test
+    void theReadmeHasAllOptions() throws Exception {
+        Path root = Path.of(System.getProperty("dray.root"));
+        String readme = Files.readString(root.resolve("java/spark/README.md"));
+        for (DrayOptions.Name name : DrayOptions.Name.values()) {
+            assertTrue(readme.contains("| `" + name + "` |"), name + " is not in the README");
+        }
+    }
+}
