@@ -11,7 +11,7 @@ import pytest
 from mysql_server import MariaServer
 from postgres_server import PostgresServer
 from reading import failure, load
-from relay_server import Relay, relay
+from relay_server import relay
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -93,7 +93,7 @@ def typed(postgres: PostgresServer) -> PostgresServer:
         "DROP TYPE IF EXISTS outer_type",
         "DROP TYPE IF EXISTS inner_type",
         "CREATE TYPE inner_type AS (a integer, b timestamp)",
-        "CREATE TYPE outer_type AS (i integer, t text, \"inner\" inner_type[])",
+        'CREATE TYPE outer_type AS (i integer, t text, "inner" inner_type[])',
     )
     values = ", ".join(f'{value} AS "{name}"' for name, (value, _, _) in POSTGRES.items())
     nulls = ", ".join(f'NULL AS "{name}"' for name in POSTGRES)
@@ -137,9 +137,12 @@ def test_nullable_columns_of_all_rows(spark: SparkSession, postgres: PostgresSer
         "SELECT id, nullif(id % 2 = 0, id % 7 = 0) AS even, nullif('t' || id, 't' || int(id / 5) * "
         "5) AS t, CASE WHEN id % 3 > 0 THEN array(int(id), NULL) END AS list FROM range(1, 10000)"
     )
-    assert frame.selectExpr("bigint(id)", "even", "t", "list").exceptAll(
-        spark.sql(spark_sql)
-    ).collect() == []
+    assert (
+        frame.selectExpr("bigint(id)", "even", "t", "list")
+        .exceptAll(spark.sql(spark_sql))
+        .collect()
+        == []
+    )
     assert frame.count() == 9999
 
 
@@ -159,9 +162,11 @@ def test_what_spark_does_not_hold(
 
 def test_options_of_types(spark: SparkSession, postgres: PostgresServer) -> None:
     query = "SELECT 1.5::numeric AS n, '-infinity'::date AS d"
-    (row,) = load(
-        spark, postgres.uri(), query=query, numeric="decimal(10,3)", nonfinite="null"
-    ).selectExpr("CAST(n AS STRING)", "d").collect()
+    (row,) = (
+        load(spark, postgres.uri(), query=query, numeric="decimal(10,3)", nonfinite="null")
+        .selectExpr("CAST(n AS STRING)", "d")
+        .collect()
+    )
     assert tuple(row) == ("1.500", None)
 
 
