@@ -172,3 +172,6 @@ fn uuids(array: &ArrayRef) -> ArrayRef {
     }
     Arc::new(strings.finish())
 }
+
+#[cfg(test)]
+mod tests;

@@ -30,7 +30,7 @@ fn run<'local, T: Default>(
 }
 
 #[unsafe(no_mangle)]
-extern "system" fn Java_dray_spark_Native_create(env: EnvUnowned<'_>, _: JClass<'_>) -> jlong {
+extern "system" fn Java_dray_spark_Native_newHandle(env: EnvUnowned<'_>, _: JClass<'_>) -> jlong {
     run(env, |_| Ok(handles::create()))
 }
 

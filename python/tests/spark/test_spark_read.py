@@ -65,8 +65,12 @@ def test_no_column_is_read_for_a_count(spark: SparkSession, postgres: PostgresSe
 
 
 def test_estimates_are_the_planners(spark: SparkSession, postgres: PostgresServer) -> None:
-    orders = load(spark, postgres.uri(), dbtable="orders")
-    stats = orders._jdf.queryExecution().optimizedPlan().stats()
+    spark.conf.set("spark.sql.cbo.enabled", "true")
+    try:
+        orders = load(spark, postgres.uri(), dbtable="orders")
+        stats = orders._jdf.queryExecution().optimizedPlan().stats()
+    finally:
+        spark.conf.unset("spark.sql.cbo.enabled")
     assert stats.rowCount().get() == ORDERS
     assert 1_000_000 < int(stats.sizeInBytes().toString()) < 100_000_000
 

@@ -6,14 +6,15 @@ package dray.spark;
  * thread at a time for a handle. They throw {@link DrayException}.
  */
 final class Native {
-    static {
-        NativeLibrary.load();
-    }
-
     private Native() {}
 
-    /** A new handle. */
-    static native long create();
+    /** A new handle. All use of native code begins with one. */
+    static long create() {
+        NativeLibrary.require();
+        return newHandle();
+    }
+
+    private static native long newHandle();
 
     /** Makes what runs under the handle end with an error soon. Any thread may call it. */
     static native void cancel(long handle);

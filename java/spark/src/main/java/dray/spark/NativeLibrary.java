@@ -13,9 +13,19 @@ final class NativeLibrary {
     private static final String PROPERTY = "dray.spark.library";
     private static final String FILE = "libdray_jni.so";
 
+    private static boolean isLoaded;
+
     private NativeLibrary() {}
 
-    static void load() {
+    /** Loads the library, once. */
+    static synchronized void require() {
+        if (!isLoaded) {
+            load();
+            isLoaded = true;
+        }
+    }
+
+    private static void load() {
         String given = System.getProperty(PROPERTY);
         if (given != null) {
             System.load(Path.of(given).toAbsolutePath().toString());
