@@ -106,7 +106,8 @@ class S3:
 
     def requests(self) -> list[str]:
         """Method, target and status of all requests so far."""
-        found = re.findall(r'"(\w+) (\S+) HTTP/1.1" (\d+)', self.log.read_text())
+        plain = re.sub(r"\x1b\[\d+m", "", self.log.read_text())
+        found = re.findall(r'"(\w+) (\S+) HTTP/1.1" (\d+)', plain)
         return [" ".join(each) for each in found]
 
     def check_access_from_now_on(self, checked: bool) -> None:
