@@ -3,7 +3,7 @@
     python -m lab.scale.plans files --dray PROGRAM
     python -m lab.scale.plans postgres --uri postgresql://…
 
-`files` makes a Parquet file with as many row groups as a plan may have parts, and serves it.
+`files` makes Parquet files with as many row groups as a plan may have parts, and serves them.
 `postgres` makes a table of as many blocks; it has half a gigabyte. Each plan is made by a process
 of its own, three times; the medians count.
 """
@@ -87,13 +87,16 @@ def measure(uri: str, table: str, server: int | None) -> None:
 
 
 def files(program: str) -> None:
-    """Serve a file of many row groups, and plan over it."""
+    """Serve files of many row groups, and plan over them."""
     with tempfile.TemporaryDirectory(prefix="dray-scale-") as folder:
-        path = Path(folder) / "groups.parquet"
-        rows = pyarrow.table({"id": range(4 * PARTS_MAX), "x": [0.5] * (4 * PARTS_MAX)})
-        pyarrow.parquet.write_table(rows, path, row_group_size=4)
+        path = Path(folder) / "groups"
+        path.mkdir()
+        # A file has fewer than 32,768 row groups.
+        rows = pyarrow.table({"id": range(PARTS_MAX), "x": [0.5] * PARTS_MAX})
+        for i in range(4):
+            pyarrow.parquet.write_table(rows, path / f"{i}.parquet", row_group_size=4)
         socket = Path(folder) / "socket"
-        command = [program, "serve", "--unix", str(socket), str(path)]
+        command = [program, "serve", "--unix", str(socket), f"groups={path}"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
             assert server.stdout is not None
             try:

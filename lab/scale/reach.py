@@ -18,11 +18,9 @@ COLUMNS = 16
 #: Seconds for lineitem over one connection: lab/reports/2026-11-postgresql.md.
 STOCK_S = 7.47
 EXTENSION_S = 1.48
-#: The same from the memory of `dray serve`, over TCP: lab/reports/2026-11-lineitem.md.
-SERVE_S = 0.219
-#: The same over 10 Gbit/s with `light`, the link being the bound:
+#: The same from the memory of `dray serve` over 10 Gbit/s with `light`, the link being the bound:
 #: lab/reports/2026-11-networks.md.
-LIGHT_10_GBIT_S = 0.34
+SERVE_S = 0.34
 #: As CSV at scale factor 0.3, and its rows: lab/reports/2026-11-24-partitions.md.
 CSV_GB, CSV_ROWS = 0.230, 1.8e6
 
@@ -41,7 +39,7 @@ def wire_of_rows() -> float:
 
 
 #: The same for chunks with `light`; it is less if the link was not the bound.
-WIRE_OF_CHUNKS = LIGHT_10_GBIT_S * 10 * GBIT / ARROW_GB
+WIRE_OF_CHUNKS = SERVE_S * 10 * GBIT / ARROW_GB
 
 
 class Source(NamedTuple):
@@ -69,7 +67,7 @@ def reach(source: Source, gbit: float) -> tuple[float, str]:
         (source.servers * PROCESSORS * source.processor, "the servers' processors"),
         (source.servers * gbit * GBIT / source.wire, "the servers' networks"),
         (EXECUTORS * gbit * GBIT / source.wire, "the executors' networks"),
-        # A client decodes at least as fast as it has received from one server on its host.
+        # A client decodes at least as fast as it has received then.
         (EXECUTORS * ARROW_GB / SERVE_S, "one processor of each executor"),
     )
 

@@ -214,10 +214,10 @@ def test_a_dropped_table(spark: SparkSession, postgres: PostgresServer) -> None:
 
 
 def test_the_lease_ends(spark: SparkSession, postgres: PostgresServer) -> None:
-    frame = load(spark, postgres.uri(), dbtable="pairs", lease=6, at_most=2)
+    frame = load(spark, postgres.uri(), dbtable="pairs", lease=15, at_most=2)
     assert len(frame.collect()) == ROWS
     assert keepers()
-    time.sleep(6.1)
+    time.sleep(15.1)
     with pytest.raises(Exception, match="lease ended"):
         frame.collect()
     # Another frame has a plan of its own.
