@@ -113,7 +113,8 @@ def _read(reading: ReaderOptions, schema: Any, predicate: Any, part: bytes) -> I
         del batch
         if keep is not None:
             table = table.filter(keep)
-        yield table.select(schema.names)
+        # Without columns Ray counts no rows: it joins blocks, which then have none.
+        yield table.select(schema.names or table.column_names[:1])
 
 
 def _columns_of(expr: Any) -> Iterator[str]:

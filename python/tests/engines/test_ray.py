@@ -80,6 +80,7 @@ def test_the_source_is_asked_for_less(cluster: None, postgres: PostgresServer) -
     for statement in statements:
         assert statement.startswith('SELECT "id", "amount", "filler" FROM ONLY "pairs"')
         assert '"id" < 100 AND "filler" = \'xxx\'' in statement
+    assert dataset.count() == few.count() + ROWS - 2 == ROWS
     start = postgres.log_bytes()
     odd = dataset.select_columns(["id"]).filter(expr=col("id") % 2 == 1)
     assert odd.count() == PAIRS
@@ -140,6 +141,9 @@ def test_tasks(postgres: PostgresServer, served: Relay) -> None:
     assert sum(task.metadata.size_bytes for task in tasks) == size
     assert TOKEN.encode() not in ray.cloudpickle.dumps(tasks)
     assert sum(table.num_rows for task in tasks for table in task()) == ROWS
+    # To count, Ray asks for no column, and joins what it gets.
+    tables = [table for task in source.apply_projection({}).get_read_tasks(9) for table in task()]
+    assert pa.concat_tables(tables).num_rows == ROWS
     late = Relation(postgres.uri(), None, None, "pairs", {"lease": 1.0, "at_most": 2})
     tasks = dray.ray.DrayDatasource(late).get_read_tasks(2)
     time.sleep(1.1)
