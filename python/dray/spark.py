@@ -31,19 +31,30 @@ DataSourceReader: Any = sources.DataSourceReader
 
 __all__ = ["DrayDataSource"]
 
-#: The options whose values are not text.
-_NUMBERS = {
-    "at_most": int,
-    "max_connections": int,
-    "row_bytes_max": int,
-    "lease": float,
-    "timeout": float,
-    "read_timeout": float,
+#: Options by the names that the connector in a jar has for them, what this package calls them, and
+#: the type of the value.
+_OPTIONS: dict[str, tuple[str, type]] = {
+    "numPartitions": ("at_most", int),
+    "maxConnections": ("max_connections", int),
+    "lease": ("lease", float),
+    "includePassword": ("include_password", bool),
+    "numeric": ("numeric", str),
+    "nonfinite": ("nonfinite", str),
+    "compression": ("compression", str),
+    "extension": ("extension", str),
+    "connectTimeout": ("timeout", float),
+    "readTimeout": ("read_timeout", float),
+    "rowBytesMax": ("row_bytes_max", int),
+    "token": ("token", str),
+    "ca": ("ca", str),
+    "plainToken": ("plain_token", bool),
+    "localSocket": ("local_socket", bool),
 }
-_SWITCHES = ("plain_token", "local_socket", "include_password")
-_TEXTS = ("token", "ca", "numeric", "nonfinite", "compression", "extension")
-#: Spark's own names.
+#: What is read.
 _WHAT = ("url", "query", "dbtable")
+_SWITCH = {"true": True, "false": False}
+#: Whether PostgreSQL's extension is used.
+_EXTENSION = {"always": True, "never": False, **_SWITCH}
 #: The worker in which Spark asks for filters to be pushed.
 _PUSHING = "pyspark.sql.worker.data_source_pushdown_filters"
 
@@ -55,11 +66,12 @@ class DrayDataSource(DataSource):  # type: ignore[misc]
     partitions. A process beside the driver holds the plan until its lease ends.
 
     Options are ``url``, as :func:`dray.connect` takes it, and either ``query`` or ``dbtable``, a
-    table by its exact name as for :func:`dray.scan`. Others have the names and meanings that they
-    have for :func:`dray.connect` (``token``, ``ca`` …), :meth:`dray.Connection.partitions`
-    (``at_most``, ``lease``, ``include_password``, ``numeric``, ``nonfinite``) and
-    :func:`dray.read_partition` (``compression``, ``extension``, ``row_bytes_max``). With
-    ``max_connections`` there are no more parts than that, so no more are read at once.
+    table by its exact name as for :func:`dray.scan`. Others have the names that they have in the
+    connector in a jar, and the meanings of :func:`dray.connect` (``token``, ``ca``, ``plainToken``,
+    ``localSocket``, ``connectTimeout``, ``readTimeout``), :meth:`dray.Connection.partitions`
+    (``numPartitions`` for ``at_most``, ``lease``, ``includePassword``, ``numeric``, ``nonfinite``)
+    and :func:`dray.read_partition` (``compression``, ``extension``, ``rowBytesMax``). With
+    ``maxConnections`` there are no more parts than that, so no more are read at once.
 
     If ``spark.sql.python.filterPushdown.enabled`` is true, conditions on a table go to its source:
     on integers, decimals, dates and booleans, and ``=`` and ``IN`` of texts. Spark does not tell a
@@ -163,27 +175,29 @@ def _translate(spark_filter: Any, conditions: Conditions) -> Condition | None:
 
 
 def _relation(options: Mapping[str, str]) -> Relation:
-    """What the options describe."""
-    given = dict(options)
-    check_names(given, [*_WHAT, *_NUMBERS, *_SWITCHES, *_TEXTS])
+    """What the options describe. Spark does not distinguish the case of their names."""
+    names = {name.lower(): name for name in (*_WHAT, *_OPTIONS)}
+    given = {names.get(name.lower(), name): text for name, text in options.items()}
+    check_names(given, names.values())
     if "url" not in given:
         raise UsageError("the option 'url' is missing", "dray://…, postgresql://… and others")
     url, query, table = (given.pop(name, None) for name in _WHAT)
     if (query is None) == (table is None):
         raise UsageError("expected one of the options 'query' and 'dbtable'")
-    values: Any = {name: _value(name, text) for name, text in given.items()}
+    values: Any = {_OPTIONS[name][0]: _value(name, text) for name, text in given.items()}
     return Relation(str(url), query, None, table, values)
 
 
 def _value(name: str, text: str) -> object:
     """An option's value."""
-    if name in _NUMBERS:
-        try:
-            return _NUMBERS[name](text)
-        except ValueError:
-            raise UsageError(f"the option {name!r} is {text!r}, expected a number") from None
-    is_switch = {"true": True, "false": False}.get(text.lower())
-    if name in _SWITCHES and is_switch is None:
-        raise UsageError(f"the option {name!r} is {text!r}, expected true or false")
-    takes_switch = name in _SWITCHES or name == "extension"
-    return is_switch if takes_switch and is_switch is not None else text
+    kind = _OPTIONS[name][1]
+    if name == "extension":
+        return _EXTENSION.get(text.lower(), text)
+    if kind is bool:
+        if text.lower() not in _SWITCH:
+            raise UsageError(f"the option {name!r} is {text!r}, expected true or false")
+        return _SWITCH[text.lower()]
+    try:
+        return kind(text)
+    except ValueError:
+        raise UsageError(f"the option {name!r} is {text!r}, expected a number") from None

@@ -78,7 +78,8 @@ def pushing(spark: SparkSession) -> Iterator[SparkSession]:
 
 
 def load(spark: SparkSession, url: str, **options: object) -> DataFrame:
-    reader = spark.read.format("dray").option("url", url)
+    # Each frame that was executed holds a connection until its lease ends.
+    reader = spark.read.format("dray").option("url", url).option("lease", "40")
     for name, value in options.items():
         reader = reader.option(name, str(value))
     return reader.load()
@@ -87,7 +88,7 @@ def load(spark: SparkSession, url: str, **options: object) -> DataFrame:
 def test_each_row_once_while_rows_change(spark: SparkSession, postgres: PostgresServer) -> None:
     with copied(postgres, "pairs") as table, changing(postgres, table):
         for source in ({"dbtable": table}, {"query": f"SELECT id, amount FROM {table}"}):
-            frame = load(spark, postgres.uri(), at_most=5, **source)
+            frame = load(spark, postgres.uri(), numPartitions=5, **source)
             assert 2 <= frame.rdd.getNumPartitions() <= 5
             first, again = frame.toArrow(), frame.toArrow()
             check_whole(first["id"].to_pylist(), first["amount"].to_pylist())
@@ -171,7 +172,7 @@ def test_no_filters_unless_enabled(spark: SparkSession, postgres: PostgresServer
 
 
 def test_a_query_is_sent_as_it_is(pushing: SparkSession, postgres: PostgresServer) -> None:
-    frame = load(pushing, postgres.uri(), query="SELECT id FROM pairs", at_most=3)
+    frame = load(pushing, postgres.uri(), query="SELECT id FROM pairs", numPartitions=3)
     start = postgres.log_bytes()
     assert frame.where("id < 10").count() == 10
     statements = parts_read(postgres, start)
@@ -180,11 +181,11 @@ def test_a_query_is_sent_as_it_is(pushing: SparkSession, postgres: PostgresServe
 
 
 def test_a_dray_server(pushing: SparkSession, served: Relay) -> None:
-    frame = load(pushing, served.uri(), dbtable="pairs", token=TOKEN, at_most=4)
+    frame = load(pushing, served.uri(), dbtable="pairs", token=TOKEN, numPartitions=4)
     assert frame.toArrow().sort_by("id").cast(pairs().schema) == pairs()
     few = frame.where(f"id >= {PAIRS} AND amount IN ({PAIRS}, -{PAIRS})")
     assert sorted(row.id for row in few.collect()) == [PAIRS, PAIRS + 1]
-    behind = load(pushing, served.uri("pg"), dbtable="pairs", token=TOKEN, at_most=3)
+    behind = load(pushing, served.uri("pg"), dbtable="pairs", token=TOKEN, numPartitions=3)
     assert behind.where("id < 1000").groupBy().sum("amount").collect()[0][0] == 0
 
 
@@ -193,8 +194,11 @@ def test_wrong_options(spark: SparkSession, postgres: PostgresServer) -> None:
         ({"dbtabel": "pairs"}, "no option 'dbtabel' .did you mean 'dbtable'"),
         ({"dbtable": "pairs", "query": "SELECT 1"}, "one of the options 'query' and 'dbtable'"),
         ({}, "one of the options 'query' and 'dbtable'"),
-        ({"dbtable": "pairs", "at_most": "many"}, "the option 'at_most' is 'many', expected a n"),
-        ({"dbtable": "pairs", "local_socket": "no"}, "'local_socket' is 'no', expected true or"),
+        (
+            {"dbtable": "pairs", "numPartitions": "many"},
+            "the option 'numPartitions' is 'many', expected a n",
+        ),
+        ({"dbtable": "pairs", "localSocket": "no"}, "'localSocket' is 'no', expected true or"),
         ({"dbtable": "nowhere"}, "nowhere.* does not exist"),
     ):
         with pytest.raises(Exception, match=message):
@@ -202,7 +206,7 @@ def test_wrong_options(spark: SparkSession, postgres: PostgresServer) -> None:
     with pytest.raises(Exception, match="the option 'url' is missing"):
         spark.read.format("dray").option("dbtable", "pairs").load()
     # Names of options have no case in Spark.
-    assert load(spark, postgres.uri(), DBTABLE="pairs", At_Most=2).rdd.getNumPartitions() == 2
+    assert load(spark, postgres.uri(), DBTABLE="pairs", NUMPARTITIONS=2).rdd.getNumPartitions() == 2
 
 
 def test_a_dropped_table(spark: SparkSession, postgres: PostgresServer) -> None:
@@ -214,7 +218,7 @@ def test_a_dropped_table(spark: SparkSession, postgres: PostgresServer) -> None:
 
 
 def test_the_lease_ends(spark: SparkSession, postgres: PostgresServer) -> None:
-    frame = load(spark, postgres.uri(), dbtable="pairs", lease=15, at_most=2)
+    frame = load(spark, postgres.uri(), dbtable="pairs", lease=15, numPartitions=2)
     assert len(frame.collect()) == ROWS
     assert keepers()
     time.sleep(15.1)
@@ -240,5 +244,5 @@ def test_executors_get_no_password(spark: SparkSession, postgres: PostgresServer
 
 
 def test_connections_are_bounded(spark: SparkSession, postgres: PostgresServer) -> None:
-    frame = load(spark, postgres.uri(), dbtable="pairs", at_most=8, max_connections=2)
+    frame = load(spark, postgres.uri(), dbtable="pairs", numPartitions=8, maxConnections=2)
     assert frame.rdd.getNumPartitions() == 2 and frame.count() == ROWS
