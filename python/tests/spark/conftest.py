@@ -91,6 +91,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.sql.warehouse.dir": folder / "warehouse",
         "spark.local.dir": folder / "local",
         "spark.sql.ansi.enabled": "true",
+        "spark.sql.timeType.enabled": "true",
     }
     # Two threads, and each task is tried three times.
     builder = SparkSession.builder.master("local[2,3]")

@@ -72,7 +72,7 @@ def test_estimates_are_the_planners(spark: SparkSession, postgres: PostgresServe
     finally:
         spark.conf.unset("spark.sql.cbo.enabled")
     assert stats.rowCount().get() == ORDERS
-    assert 1_000_000 < int(stats.sizeInBytes().toString()) < 100_000_000
+    assert 1_000_000 < int(str(stats.sizeInBytes())) < 100_000_000
 
 
 def test_the_number_of_parts(spark: SparkSession, postgres: PostgresServer) -> None:

@@ -128,9 +128,13 @@ final class DrayScan implements Scan, Batch, SupportsReportStatistics {
         if (snapshot == null) {
             throw new IllegalStateException("a scan is read before its partitions are planned");
         }
-        Snapshot current = current(snapshot.partitions());
-        return new PartReaderFactory(
-                options, statement.sql(), schema, current.parts(), current.receipts());
+        try {
+            Snapshot current = current(snapshot.partitions());
+            return new PartReaderFactory(
+                    options, statement.sql(), schema, current.parts(), current.receipts());
+        } catch (DrayException refused) {
+            return new PartReaderFactory(refused);
+        }
     }
 
     @Override

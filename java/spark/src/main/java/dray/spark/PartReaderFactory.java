@@ -18,6 +18,8 @@ final class PartReaderFactory implements PartitionReaderFactory {
     /** None if the statement is read as a whole. */
     private final byte[][] parts;
     private final CollectionAccumulator<byte[]> receipts;
+    /** Why no part can be read, or null. */
+    private final DrayException refused;
 
     PartReaderFactory(DrayOptions options, String sql, StructType schema, byte[][] parts,
             CollectionAccumulator<byte[]> receipts) {
@@ -26,6 +28,20 @@ final class PartReaderFactory implements PartitionReaderFactory {
         this.schema = schema;
         this.parts = parts;
         this.receipts = receipts;
+        refused = null;
+    }
+
+    /**
+     * Makes no readers. Spark may not need any: it also hands a scan to stages that find all of
+     * its rows in a cache.
+     */
+    PartReaderFactory(DrayException refused) {
+        options = null;
+        sql = null;
+        schema = null;
+        parts = null;
+        receipts = null;
+        this.refused = refused;
     }
 
     @Override
@@ -35,6 +51,9 @@ final class PartReaderFactory implements PartitionReaderFactory {
 
     @Override
     public PartitionReader<ColumnarBatch> createColumnarReader(InputPartition partition) {
+        if (refused != null) {
+            throw refused;
+        }
         int index = ((DrayPartition) partition).index();
         if (index > 0 && index >= parts.length) {
             return new NoRows();
