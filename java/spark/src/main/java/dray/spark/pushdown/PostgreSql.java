@@ -1,0 +1,204 @@
+package dray.spark.pushdown;
+
+import java.util.List;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.DecimalType;
+
+/**
+ * PostgreSQL. Its floats compare as Spark's do: NaN is equal to NaN and greater than all else.
+ * Strings compare by bytes only under the collation {@code "C"}, and only if the database is UTF-8;
+ * {@link #describe} tells no types of strings otherwise.
+ */
+public final class PostgreSql implements Dialect {
+    /**
+     * A statement with a row for each column of a {@code FROM} item: its number from 1, its source
+     * type and its collation, as {@link SourceColumn} wants them.
+     */
+    public String describe(String from, List<String> names) {
+        var rows = new StringBuilder();
+        for (int i = 0; i < names.size(); i++) {
+            String column = "q." + identifier(names.get(i));
+            rows.append(i == 0 ? "" : " UNION ALL ").append("SELECT ").append(i + 1)
+                    .append(" AS n, pg_typeof(").append(column).append(") AS t, pg_collation_for(")
+                    .append(column).append(") AS c FROM (SELECT 1) AS one LEFT JOIN ").append(from)
+                    .append(" AS q ON false");
+        }
+        return "SELECT d.n, format_type(CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END,"
+                + " NULL), k.name FROM (" + rows + ") AS d JOIN pg_type AS t ON t.oid = d.t"
+                + " LEFT JOIN LATERAL (SELECT d.c AS name FROM pg_collation AS k"
+                + " WHERE k.oid = to_regcollation(d.c) AND k.collisdeterministic) AS k ON true"
+                + " WHERE t.typcategory <> 'S' OR current_setting('server_encoding') = 'UTF8'"
+                + " ORDER BY d.n";
+    }
+
+    @Override
+    public String identifier(String name) {
+        return '"' + name.replace("\"", "\"\"") + '"';
+    }
+
+    @Override
+    public String column(SourceColumn column) throws Untranslatable {
+        String name = identifier(column.name());
+        String source = column.sourceType() == null ? "" : column.sourceType();
+        DataType type = column.type();
+        if (type.equals(DataTypes.StringType)) {
+            return switch (source) {
+                case "text", "character varying" -> name;
+                case "name", "citext" -> name + "::text";
+                // A cast would drop the trailing blanks that Spark has.
+                case "character" -> "textin(bpcharout(" + name + "))";
+                default -> throw unknown(column);
+            };
+        }
+        boolean same = source.equals(typeName(type))
+                || type instanceof DecimalType && source.equals("numeric")
+                // No other type of PostgreSQL becomes one of these.
+                || source.isEmpty() && (type.equals(DataTypes.BooleanType)
+                        || type.equals(DataTypes.ShortType) || type.equals(DataTypes.IntegerType)
+                        || type.equals(DataTypes.DateType) || type.equals(DataTypes.TimestampType)
+                        || type.equals(DataTypes.TimestampNTZType));
+        if (!same) {
+            throw unknown(column);
+        }
+        return name;
+    }
+
+    private static Untranslatable unknown(SourceColumn column) {
+        return new Untranslatable("column " + column.name() + " of type " + column.sourceType());
+    }
+
+    @Override
+    public String isNull(SourceColumn column) {
+        // A row of NULLs IS NULL, but it is DISTINCT from it.
+        return "(" + identifier(column.name()) + " IS NOT DISTINCT FROM NULL)";
+    }
+
+    @Override
+    public String literal(Object value, DataType type) throws Untranslatable {
+        String name = typeName(type);
+        if (value == null) {
+            return "NULL::" + name;
+        } else if (type.equals(DataTypes.StringType)) {
+            return string(Values.text(value)) + "::text";
+        } else if (type.equals(DataTypes.BinaryType)) {
+            return "decode('" + Values.hex((byte[]) value) + "', 'hex')";
+        } else if (type.equals(DataTypes.DateType)) {
+            return "DATE '" + Values.date(value) + "'";
+        } else if (type.equals(DataTypes.TimestampNTZType)) {
+            return "TIMESTAMP '" + Values.time(value) + "'";
+        } else if (type.equals(DataTypes.TimestampType)) {
+            return "TIMESTAMPTZ '" + Values.time(value) + "+00'";
+        } else if (type instanceof DecimalType) {
+            return "'" + Values.decimal(value) + "'::" + name;
+        }
+        // Booleans, integers, and floats, also NaN and Infinity.
+        return "'" + value + "'::" + name;
+    }
+
+    /** A string under any setting of {@code standard_conforming_strings}. */
+    private static String string(String text) throws Untranslatable {
+        if (text.indexOf('\0') >= 0) {
+            throw new Untranslatable("a byte 0 in a string");
+        }
+        String quoted = "'" + text.replace("\\", "\\\\").replace("'", "''") + "'";
+        return text.indexOf('\\') < 0 ? quoted : "E" + quoted;
+    }
+
+    @Override
+    public String typeName(DataType type) throws Untranslatable {
+        if (type instanceof DecimalType decimal) {
+            return Dialect.decimalName("numeric", decimal);
+        }
+        return switch (type.typeName()) {
+            case "boolean" -> "boolean";
+            case "byte", "short" -> "smallint";
+            case "integer" -> "integer";
+            case "long" -> "bigint";
+            case "float" -> "real";
+            case "double" -> "double precision";
+            case "string" -> "text";
+            case "binary" -> "bytea";
+            case "date" -> "date";
+            case "timestamp_ntz" -> "timestamp without time zone";
+            case "timestamp" -> "timestamp with time zone";
+            default -> throw new Untranslatable("type " + type.typeName());
+        };
+    }
+
+    @Override
+    public String key(Term term) {
+        return term.type().equals(DataTypes.StringType)
+                ? "(" + term.sql() + " COLLATE \"C\")" : term.sql();
+    }
+
+    /** Whether the column's own collation finds strings equal only if they are, by an index. */
+    private static boolean isPlain(Term term) {
+        return term.column() != null && term.type().equals(DataTypes.StringType)
+                && term.column().collation() != null && term.column().sourceType() != null
+                && (term.column().sourceType().equals("text")
+                        || term.column().sourceType().equals("character varying"));
+    }
+
+    @Override
+    public String compare(String operator, Term left, Term right) throws Untranslatable {
+        boolean equality = operator.equals("=") || operator.equals("<>");
+        if (equality && isPlain(left) && right.isLiteral()) {
+            return "(" + left.sql() + " " + operator + " " + right.sql() + ")";
+        } else if (equality && isPlain(right) && left.isLiteral()) {
+            return compare(operator, right, left);
+        }
+        String exact = Dialect.super.compare(operator, left, right);
+        String coarse = operator.equals("=") && right.isLiteral() ? coarse(left, right) : null;
+        return coarse == null ? exact : "(" + coarse + " AND " + exact + ")";
+    }
+
+    /** A condition that equality implies, and that the column's own index can find; or null. */
+    private String coarse(Term column, Term literal) throws Untranslatable {
+        if (column.column() == null || !column.type().equals(DataTypes.StringType)) {
+            return null;
+        }
+        String text = string(Values.text(literal.value()));
+        return identifier(column.column().name()) + " = " + switch (column.column().sourceType()) {
+            case "citext" -> text;
+            case "character" -> text + "::bpchar";
+            default -> text + "::text";
+        };
+    }
+
+    @Override
+    public String in(Term value, List<Term> list) throws Untranslatable {
+        if (isPlain(value)) {
+            String literals = String.join(", ", list.stream().map(Term::sql).toList());
+            return "(" + value.sql() + " IN (" + literals + "))";
+        }
+        return Dialect.super.in(value, list);
+    }
+
+    @Override
+    public String has(Place place, Term string, Term literal) throws Untranslatable {
+        String pattern = string(place.pattern(Values.text(literal.value())));
+        String text = isPlain(string) ? string.sql() : key(string);
+        return "(" + text + " LIKE " + pattern + " ESCAPE '!')";
+    }
+
+    @Override
+    public String extract(String field, Term date) {
+        String number = "extract(" + field + " FROM " + date.sql() + ")";
+        // There is no year 0: -1 comes before 1.
+        return field.equals("YEAR")
+                ? "(" + number + " + (" + date.sql() + " < DATE '0001-01-01')::integer)::integer"
+                : number + "::integer";
+    }
+
+    @Override
+    public String average(Term term, DataType type) throws Untranslatable {
+        if (type instanceof DecimalType decimal) {
+            // The quotient has enough digits for its rounding to be that of the exact one.
+            String sum = "sum(" + term.sql() + ")::numeric(80, 50)";
+            return result("round(" + sum + " / count(" + term.sql() + "), " + decimal.scale() + ")",
+                    type);
+        }
+        return "(sum(" + term.sql() + ")::double precision / count(" + term.sql() + "))";
+    }
+}
