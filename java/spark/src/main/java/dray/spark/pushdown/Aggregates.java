@@ -21,13 +21,14 @@ import org.apache.spark.sql.types.StructType;
  * An aggregation of Spark's in SQL. The database's columns are the keys of the groups, then the
  * aggregates, as in {@code schema}.
  *
- * @param select  the text of the select list
- * @param groupBy the text of {@code GROUP BY}, without the words; empty if there are no groups
+ * @param select  the expressions of the select list, with their names
+ * @param groupBy the expressions of {@code GROUP BY}; none if there are no groups
  * @param schema  the columns' names and types
  * @param partial whether each of several parts may compute it, and Spark from their rows the whole.
  *                Otherwise one statement must see all rows
  */
-public record Aggregates(String select, String groupBy, StructType schema, boolean partial) {
+public record Aggregates(
+        List<String> select, List<String> groupBy, StructType schema, boolean partial) {
     private static final int SUM_DIGITS = 10;
     private static final int AVERAGE_DIGITS = 4;
     /** Averages of more digits are rounded by Spark before they are rounded. */
@@ -70,8 +71,7 @@ public record Aggregates(String select, String groupBy, StructType schema, boole
             for (AggregateFunc function : aggregation.aggregateExpressions()) {
                 add(function);
             }
-            return new Aggregates(String.join(", ", select), String.join(", ", groupBy), schema,
-                    partial);
+            return new Aggregates(List.copyOf(select), List.copyOf(groupBy), schema, partial);
         }
 
         private void add(String prefix, String sql, DataType type) {

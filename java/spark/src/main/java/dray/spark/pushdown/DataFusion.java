@@ -1,6 +1,9 @@
 package dray.spark.pushdown;
 
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Locale;
+import java.util.Optional;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.DecimalType;
@@ -21,17 +24,29 @@ public final class DataFusion implements Dialect {
     }
 
     @Override
+    public Optional<String> describe(String from, List<String> names) {
+        var rows = new ArrayList<String>();
+        for (int i = 0; i < names.size(); i++) {
+            rows.add("SELECT " + (i + 1) + " AS n, arrow_typeof(q." + identifier(names.get(i))
+                    + ") AS t, CAST(NULL AS VARCHAR) AS c FROM (SELECT 1) AS one LEFT JOIN " + from
+                    + " AS q ON false");
+        }
+        return Optional.of(String.join(" UNION ALL ", rows));
+    }
+
+    @Override
     public String column(SourceColumn column) throws Untranslatable {
         String name = identifier(column.name());
+        String source = column.sourceType() == null ? "" : column.sourceType();
         DataType type = column.type();
-        if (type instanceof DecimalType) {
+        if (type.equals(DataTypes.StringType) && !source.contains("Utf8")
+                || type.equals(DataTypes.BinaryType) && !source.contains("Binary")
+                || isTime(type) && !source.contains("Microsecond")) {
+            // A UUID is a string in Spark, and other times may have more digits.
+            throw new Untranslatable("column " + name + " of type " + source);
+        } else if (type instanceof DecimalType) {
             // It may be an unsigned integer.
             return "CAST(" + name + " AS " + typeName(type) + ")";
-        } else if (isTime(type)) {
-            String source = column.sourceType() == null ? "" : column.sourceType();
-            if (!source.toUpperCase(Locale.ROOT).contains("MICROSECOND")) {
-                throw new Untranslatable("the file's times may have more digits than Spark's");
-            }
         }
         return name;
     }

@@ -1,6 +1,7 @@
 package dray.spark.pushdown;
 
 import java.util.List;
+import java.util.Optional;
 import java.util.stream.Collectors;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
@@ -16,6 +17,14 @@ import org.apache.spark.sql.types.DecimalType;
 public sealed interface Dialect permits PostgreSql, MySql, DataFusion {
     /** The name of a table or column, quoted. */
     String identifier(String name);
+
+    /**
+     * A statement that tells the types of what may stand after {@code FROM}, for
+     * {@link SourceColumn#list}; or none if the database can't tell them of a query.
+     */
+    default Optional<String> describe(String from, List<String> names) {
+        return Optional.empty();
+    }
 
     /** A column's value, if the database and Spark compute with it alike. */
     String column(SourceColumn column) throws Untranslatable;
@@ -74,7 +83,7 @@ public sealed interface Dialect permits PostgreSql, MySql, DataFusion {
         }
     }
 
-    /** A term as an operand of arithmetic. */
+    /** A term as an operand of arithmetic. A column that is unsigned would make all of it so. */
     default String operand(Term term) throws Untranslatable {
         return term.column() == null ? term.sql() : cast(term, term.type());
     }
@@ -97,7 +106,7 @@ public sealed interface Dialect permits PostgreSql, MySql, DataFusion {
         return "char_length(" + string.sql() + ")";
     }
 
-    /** A string that is long enough for {@code GROUP BY} and the like to miss a difference. */
+    /** Refuses values that {@code GROUP BY} and {@code DISTINCT} take for others than Spark does. */
     default void checkGrouping(Term term) throws Untranslatable {
         if (term.type().equals(DataTypes.FloatType) || term.type().equals(DataTypes.DoubleType)) {
             // Spark makes one zero and one NaN of all.
@@ -107,7 +116,7 @@ public sealed interface Dialect permits PostgreSql, MySql, DataFusion {
 
     /** A group's key, once more as a value of the term's type. */
     default String groupValue(Term term) throws Untranslatable {
-        return term.column() == null ? result(key(term), term.type()) : term.sql();
+        return key(term);
     }
 
     /** {@code min} or {@code max}. */
@@ -134,12 +143,12 @@ public sealed interface Dialect permits PostgreSql, MySql, DataFusion {
                 + (nullsFirst ? " NULLS FIRST" : " NULLS LAST");
     }
 
-    /** The end of a statement that skips rows and returns at most {@code limit} of them. */
+    /** The end of a statement that skips rows and returns at most so many of the others. */
     default String limit(long limit, long offset) {
         return "LIMIT " + limit + (offset == 0 ? "" : " OFFSET " + offset);
     }
 
-    /** The end of a statement that skips rows. */
+    /** The end of a statement that skips rows and returns all others. */
     default String offset(long offset) {
         return "OFFSET " + offset;
     }

@@ -9,7 +9,7 @@ import org.apache.spark.sql.connector.expressions.filter.Predicate;
 /**
  * Predicates of Spark's as conditions of a database's.
  *
- * @param conditions SQL, all of which must be true. Some of them are implied by what is kept
+ * @param conditions SQL, of which all must be true. Some of them are implied by what is kept
  * @param pushed     the predicates that the conditions decide
  * @param kept       the predicates that Spark must still evaluate
  */
@@ -31,11 +31,6 @@ public record Filters(List<String> conditions, List<Predicate> pushed, List<Pred
             (exact == null ? filters.kept : filters.pushed).add(predicate);
         }
         return filters;
-    }
-
-    /** The text of {@code WHERE}, without the word; empty if there are no conditions. */
-    public String where() {
-        return String.join(" AND ", conditions);
     }
 
     private static String condition(Translator translator, Predicate predicate) {

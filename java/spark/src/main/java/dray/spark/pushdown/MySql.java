@@ -25,6 +25,13 @@ public final class MySql implements Dialect {
         return '`' + name.replace("`", "``") + '`';
     }
 
+    /** A statement that tells the types of a table's columns, for {@link SourceColumn#list}. */
+    public String describeTable(String schema, String table) {
+        return "SELECT ordinal_position, column_type, NULL FROM information_schema.columns"
+                + " WHERE table_schema = " + string(schema) + " AND table_name = " + string(table)
+                + " ORDER BY ordinal_position";
+    }
+
     @Override
     public String column(SourceColumn column) throws Untranslatable {
         String name = identifier(column.name());
@@ -112,6 +119,9 @@ public final class MySql implements Dialect {
 
     @Override
     public String compare(String operator, Term left, Term right) throws Untranslatable {
+        if (operator.equals("=") && left.isLiteral() && !right.isLiteral()) {
+            return compare(operator, right, left);
+        }
         String exact = Dialect.super.compare(operator, left, right);
         if (operator.equals("=") && hasText(left) && right.isLiteral()) {
             String coarse = identifier(left.column().name()) + " = " + right.sql();
@@ -159,12 +169,6 @@ public final class MySql implements Dialect {
             return "(" + column + " LIKE " + pattern + " ESCAPE '!' AND " + exact + ")";
         }
         return "(" + exact + ")";
-    }
-
-    @Override
-    public String operand(Term term) throws Untranslatable {
-        // An unsigned column would make the result unsigned.
-        return term.column() == null ? term.sql() : cast(term, term.type());
     }
 
     @Override
@@ -224,7 +228,7 @@ public final class MySql implements Dialect {
         String order = key + (descending ? " DESC" : " ASC");
         // NULL is less than all else.
         return nullsFirst == !descending ? order
-                : "(" + key + " IS NULL)" + (nullsFirst ? " DESC, " : " ASC, ") + order;
+                : "(" + key + " <=> NULL)" + (nullsFirst ? " DESC, " : " ASC, ") + order;
     }
 
     @Override

@@ -12,11 +12,11 @@ public final class Ordering {
     private Ordering() { }
 
     /**
-     * The text of {@code ORDER BY}, without the words, if the database orders as Spark does. With
-     * {@link Dialect#limit} it is complete for a single part; of several parts each may return its
-     * first rows, and Spark sorts them again.
+     * The terms of {@code ORDER BY}, if the database orders as Spark does. With a limit it is
+     * complete for a single part; of several parts each may return its first rows, and Spark sorts
+     * them again.
      */
-    public static Optional<String> translate(Dialect dialect, List<SourceColumn> columns,
+    public static Optional<List<String>> translate(Dialect dialect, List<SourceColumn> columns,
             SortOrder... orders) {
         var translator = new Translator(dialect, columns);
         var texts = new ArrayList<String>();
@@ -29,6 +29,6 @@ public final class Ordering {
         } catch (Untranslatable kept) {
             return Optional.empty();
         }
-        return texts.isEmpty() ? Optional.empty() : Optional.of(String.join(", ", texts));
+        return texts.isEmpty() ? Optional.empty() : Optional.of(List.copyOf(texts));
     }
 }

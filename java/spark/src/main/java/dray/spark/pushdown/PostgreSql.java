@@ -1,6 +1,8 @@
 package dray.spark.pushdown;
 
+import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.DecimalType;
@@ -11,25 +13,25 @@ import org.apache.spark.sql.types.DecimalType;
  * {@link #describe} tells no types of strings otherwise.
  */
 public final class PostgreSql implements Dialect {
-    /**
-     * A statement with a row for each column of a {@code FROM} item: its number from 1, its source
-     * type and its collation, as {@link SourceColumn} wants them.
-     */
-    public String describe(String from, List<String> names) {
+    @Override
+    public Optional<String> describe(String from, List<String> names) {
         var rows = new StringBuilder();
         for (int i = 0; i < names.size(); i++) {
             String column = "q." + identifier(names.get(i));
             rows.append(i == 0 ? "" : " UNION ALL ").append("SELECT ").append(i + 1)
-                    .append(" AS n, pg_typeof(").append(column).append(") AS t, pg_collation_for(")
-                    .append(column).append(") AS c FROM (SELECT 1) AS one LEFT JOIN ").append(from)
-                    .append(" AS q ON false");
+                    .append(" AS n, pg_typeof(").append(column)
+                    // Other types have no collation, and the function fails.
+                    .append(") AS t, CASE WHEN pg_typeof(").append(column)
+                    .append(") IN ('text'::regtype, 'varchar'::regtype) THEN pg_collation_for(")
+                    .append(column).append(") END AS c FROM (SELECT 1) AS one LEFT JOIN ")
+                    .append(from).append(" AS q ON false");
         }
-        return "SELECT d.n, format_type(CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END,"
+        return Optional.of("SELECT d.n, format_type(CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END,"
                 + " NULL), k.name FROM (" + rows + ") AS d JOIN pg_type AS t ON t.oid = d.t"
                 + " LEFT JOIN LATERAL (SELECT d.c AS name FROM pg_collation AS k"
                 + " WHERE k.oid = to_regcollation(d.c) AND k.collisdeterministic) AS k ON true"
                 + " WHERE t.typcategory <> 'S' OR current_setting('server_encoding') = 'UTF8'"
-                + " ORDER BY d.n";
+                + " ORDER BY d.n");
     }
 
     @Override
@@ -141,7 +143,17 @@ public final class PostgreSql implements Dialect {
     }
 
     @Override
+    public String groupValue(Term term) throws Untranslatable {
+        // An expression's numeric has no precision.
+        return term.type() instanceof DecimalType && term.column() == null
+                ? result(key(term), term.type()) : key(term);
+    }
+
+    @Override
     public String compare(String operator, Term left, Term right) throws Untranslatable {
+        if (operator.equals("=") && left.isLiteral() && !right.isLiteral()) {
+            return compare(operator, right, left);
+        }
         boolean equality = operator.equals("=") || operator.equals("<>");
         if (equality && isPlain(left) && right.isLiteral()) {
             return "(" + left.sql() + " " + operator + " " + right.sql() + ")";
@@ -149,21 +161,26 @@ public final class PostgreSql implements Dialect {
             return compare(operator, right, left);
         }
         String exact = Dialect.super.compare(operator, left, right);
-        String coarse = operator.equals("=") && right.isLiteral() ? coarse(left, right) : null;
+        boolean literal = operator.equals("=") && right.isLiteral();
+        String coarse = literal ? coarse(left, List.of(right)) : null;
         return coarse == null ? exact : "(" + coarse + " AND " + exact + ")";
     }
 
     /** A condition that equality implies, and that the column's own index can find; or null. */
-    private String coarse(Term column, Term literal) throws Untranslatable {
+    private String coarse(Term column, List<Term> literals) throws Untranslatable {
         if (column.column() == null || !column.type().equals(DataTypes.StringType)) {
             return null;
         }
-        String text = string(Values.text(literal.value()));
-        return identifier(column.column().name()) + " = " + switch (column.column().sourceType()) {
-            case "citext" -> text;
-            case "character" -> text + "::bpchar";
-            default -> text + "::text";
+        String type = switch (column.column().sourceType()) {
+            case "citext" -> "";
+            case "character" -> "::bpchar";
+            default -> "::text";
         };
+        var texts = new ArrayList<String>();
+        for (Term literal : literals) {
+            texts.add(literal.isLiteral() ? string(Values.text(literal.value())) + type : "NULL");
+        }
+        return identifier(column.column().name()) + " IN (" + String.join(", ", texts) + ")";
     }
 
     @Override
@@ -172,7 +189,9 @@ public final class PostgreSql implements Dialect {
             String literals = String.join(", ", list.stream().map(Term::sql).toList());
             return "(" + value.sql() + " IN (" + literals + "))";
         }
-        return Dialect.super.in(value, list);
+        String exact = Dialect.super.in(value, list);
+        String coarse = coarse(value, list);
+        return coarse == null ? exact : "(" + coarse + " AND " + exact + ")";
     }
 
     @Override

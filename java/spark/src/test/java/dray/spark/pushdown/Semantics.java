@@ -1,0 +1,243 @@
+package dray.spark.pushdown;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Random;
+import java.util.Set;
+import java.util.TreeSet;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * Compares what Spark itself selects with what real databases select by translated SQL.
+ *
+ * <pre>
+ *  java … Semantics FOLDER SEED PREDICATES NAME=ADDRESS…
+ *
+ *  postgresql=JDBC-URI   mariadb=JDBC-URI   mysql=JDBC-URI   dray=PROGRAM
+ * </pre>
+ *
+ * It exits with 1 and says what differs, if anything does.
+ */
+public final class Semantics {
+    private static final int ROWS = 300;
+    private static final int BATCH = 50;
+
+    private final SparkSession spark;
+    private final Database database;
+    private final Dataset<Row> local;
+    private final Random random;
+    private final List<NastyTable.Column> columns;
+    private final List<String> differences = new ArrayList<>();
+    private int pushed;
+    private int partly;
+    private int planned;
+
+    private Semantics(SparkSession spark, Database database, long seed) throws Exception {
+        this.spark = spark;
+        this.database = database;
+        random = new Random(seed);
+        columns = NastyTable.columns(database.name());
+        StructType schema = NastyTable.schema(columns);
+        List<String> names = columns.stream().map(NastyTable.Column::name).toList();
+        List<Row> rows = database.rows(
+                "SELECT " + database.dialect().identifiers(names) + " FROM t", schema);
+        check(rows.size() == ROWS, rows.size() + " rows");
+        local = spark.createDataFrame(rows, schema).coalesce(1).cache();
+        local.createOrReplaceTempView("local");
+        PushingSource.DATABASES.put(database.name(), database);
+        remote().createOrReplaceTempView("remote");
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        Path folder = Path.of(arguments[0]);
+        long seed = Long.parseLong(arguments[1]);
+        int predicates = Integer.parseInt(arguments[2]);
+        SparkSession spark = SparkSession.builder().master("local[2]")
+                .config("spark.ui.enabled", false)
+                .config("spark.driver.bindAddress", "127.0.0.1")
+                .config("spark.driver.host", "127.0.0.1")
+                .config("spark.local.dir", folder.resolve("spark").toString())
+                .config("spark.sql.warehouse.dir", folder.resolve("warehouse").toString())
+                .config("spark.sql.shuffle.partitions", 1)
+                .config("spark.sql.session.timeZone", "Europe/Berlin")
+                .config("spark.sql.datetime.java8API.enabled", true)
+                .config("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+                .config("spark.sql.optimizer.datasourceV2JoinPushdown", true)
+                // Conditions differ, and code for each takes longer than its rows.
+                .config("spark.sql.codegen.wholeStage", false)
+                .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+                .config("spark.sql.adaptive.enabled", false)
+                .getOrCreate();
+        boolean failed = false;
+        for (String argument : List.of(arguments).subList(3, arguments.length)) {
+            String name = argument.substring(0, argument.indexOf('='));
+            String address = argument.substring(name.length() + 1);
+            List<NastyTable.Column> columns = NastyTable.columns(name);
+            List<Object[]> rows = NastyTable.rows(columns, ROWS, new Random(seed));
+            try (Database database = name.equals("dray")
+                    ? new DrayDatabase(spark, address, Files.createTempDirectory(folder, name),
+                            columns, rows)
+                    : new JdbcDatabase(name, address, columns, rows)) {
+                var semantics = new Semantics(spark, database, seed);
+                semantics.predicates(predicates);
+                semantics.statements();
+                failed |= semantics.report();
+            }
+        }
+        spark.stop();
+        System.exit(failed ? 1 : 0);
+    }
+
+    private Dataset<Row> remote() {
+        return spark.read().format(PushingSource.class.getName())
+                .option("database", database.name()).load();
+    }
+
+    private void check(boolean holds, String what) {
+        if (!holds) {
+            differences.add(what);
+        }
+    }
+
+    private boolean report() {
+        System.out.println(database.name() + ": of " + planned + " conditions " + pushed
+                + " pushed whole and " + partly + " in part; " + differences.size()
+                + " differences");
+        differences.stream().limit(10).forEach(System.out::println);
+        return !differences.isEmpty();
+    }
+
+    private void predicates(int count) throws Exception {
+        var source = new RandomPredicates(columns, random);
+        for (int done = 0; done < count; done += BATCH) {
+            var texts = new ArrayList<String>();
+            String[] select = new String[BATCH + 1];
+            select[0] = "id";
+            for (int i = 0; i < BATCH; i++) {
+                texts.add(source.next());
+                select[i + 1] = texts.get(i) + " AS c" + i;
+            }
+            List<Row> truth = local.selectExpr(select).collectAsList();
+            for (int i = 0; i < BATCH; i++) {
+                var expected = new TreeSet<Integer>();
+                for (Row row : truth) {
+                    if (!row.isNullAt(i + 1) && row.getBoolean(i + 1)) {
+                        expected.add(row.getInt(0));
+                    }
+                }
+                predicate(texts.get(i), expected);
+            }
+        }
+        // Most conditions have a part that is pushed.
+        check(pushed > planned / 4, "only " + pushed + " of " + planned + " were pushed");
+    }
+
+    private void predicate(String text, Set<Integer> expected) throws Exception {
+        PushingSource.last = null;
+        remote().where(text).select("id").queryExecution().optimizedPlan();
+        PushingSource.Builder plan = PushingSource.last;
+        if (plan == null) {
+            // It is always false.
+            return;
+        }
+        planned++;
+        Filters filters = plan.filters;
+        var found = new TreeSet<Integer>();
+        String conditions = String.join(" AND ", filters.conditions());
+        String where = conditions.isEmpty() ? "" : " WHERE " + conditions;
+        try {
+            for (Row row : database.rows("SELECT id FROM t" + where,
+                    new StructType().add("id", "int"))) {
+                found.add(row.getInt(0));
+            }
+        } catch (java.sql.SQLException | java.io.IOException error) {
+            check(false, text + "\n    " + error.getMessage());
+            return;
+        }
+        if (filters.kept().isEmpty()) {
+            pushed++;
+            var wrong = new HashSet<>(found);
+            wrong.removeAll(expected);
+            var lacking = new HashSet<>(expected);
+            lacking.removeAll(found);
+            check(wrong.isEmpty() && lacking.isEmpty(), text + "\n    " + conditions
+                    + "\n    also: " + rows(wrong) + "\n    not: " + rows(lacking));
+        } else {
+            partly += filters.conditions().isEmpty() ? 0 : 1;
+            check(found.containsAll(expected), text + "\n    " + conditions);
+        }
+    }
+
+    private List<Row> rows(Set<Integer> ids) {
+        return ids.isEmpty() ? List.of()
+                : local.filter(local.col("id").isInCollection(ids)).limit(2).collectAsList();
+    }
+
+    private boolean has(String column) {
+        return columns.stream().anyMatch(found -> found.name().equals(column));
+    }
+
+    private void statements() {
+        for (NastyTable.Column column : columns) {
+            String name = RandomPredicates.name(column.name());
+            same("SELECT count(*), count(%1$s), count(DISTINCT %1$s) FROM ".formatted(name)
+                    + "%s WHERE id % 2 >= 0");
+            for (String select : List.of("count(%s)", "min(%1$s), max(%1$s)",
+                    "count(DISTINCT %s)")) {
+                same("SELECT " + select.formatted(name) + " FROM %s WHERE i > 0");
+            }
+            same("SELECT " + name + ", count(*) FROM %s GROUP BY " + name);
+            for (String order : List.of("ASC", "DESC", "ASC NULLS LAST", "DESC NULLS FIRST")) {
+                same("SELECT id FROM %s ORDER BY " + name + " " + order + ", id LIMIT 40");
+            }
+            for (String join : List.of("JOIN", "LEFT JOIN", "RIGHT JOIN")) {
+                same("SELECT a.id, b.id FROM %1$s a " + join + " %1$s b ON a." + name + " = b."
+                        + name + " AND b.id < 40 AND a.i > b.i");
+            }
+        }
+        for (String sum : List.of("sum(s)", "sum(i)", "sum(n)", "avg(n)", "avg(s)", "avg(i)", "sum(l)",
+                "sum(d)", "sum(n * (1 - n))", "count(CASE WHEN i > 0 THEN 1 END)", "sum(year(day))")) {
+            same("SELECT " + sum + " FROM %s WHERE i <> 1");
+            same("SELECT i, " + sum + " FROM %s GROUP BY i");
+        }
+        same("SELECT year(day), month(day), count(*), max(n) FROM %s GROUP BY year(day), month(day)");
+        same("SELECT count(*) FROM %s WHERE v = 'a' OR c = 'a'");
+    }
+
+    /** Runs a statement over the database and over Spark's own table. */
+    private void same(String statement) {
+        String sql = statement.replace("% 2", "%% 2");
+        try {
+            List<String> expected = texts(spark.sql(sql.formatted("local")), sql);
+            List<String> found = texts(spark.sql(sql.formatted("remote")), sql);
+            check(expected.equals(found), sql + "\n    " + PushingSource.last.sql() + "\n    expected "
+                    + expected + "\n    found    " + found);
+        } catch (RuntimeException error) {
+            check(false, sql + "\n    " + error.getMessage());
+        }
+    }
+
+    private static List<String> texts(Dataset<Row> rows, String sql) {
+        var texts = new ArrayList<String>();
+        for (Row row : rows.collectAsList()) {
+            var values = new ArrayList<String>();
+            for (int i = 0; i < row.length(); i++) {
+                Object value = row.get(i);
+                values.add(value instanceof byte[] bytes ? Values.hex(bytes)
+                        : value instanceof Double number ? "" + (number + 0.0)
+                        : value instanceof Float number ? "" + (number + 0f) : "" + value);
+            }
+            texts.add(String.join("|", values));
+        }
+        if (!sql.contains("ORDER BY")) {
+            texts.sort(null);
+        }
+        return texts;
+    }
+}
