@@ -1,20 +1,21 @@
 """What Spark's connector pushes down means in each database what it means in Spark.
 
 A Java program plans conditions and statements in a local Spark over a source that pushes them to a
-real database, and compares the rows with Spark's own over the same values. Spark has half a
-gigabyte, so `make test-all` runs this, and `make test` does so if Spark is there.
+real database, and compares the rows with Spark's own over the same values.
 """
 
 from __future__ import annotations
 
 import os
 import random
+import shutil
 import subprocess
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from mysql_server import PASSWORD, USER, DATABASE, MariaServer
+from mysql_server import DATABASE, PASSWORD, USER, MariaServer
 from postgres_server import CACHE, REPOSITORY, VERSIONS, Installation, PostgresServer
 from server import binary
 
@@ -22,15 +23,24 @@ JARS = CACHE / "spark" / "pyspark" / "jars"
 DRIVERS = CACHE / "jdbc" / "drivers"
 SOURCES = REPOSITORY / "java" / "spark" / "src"
 PACKAGE = "java/dray/spark/pushdown"
-#: Random conditions for each database. `make test-all` has many more.
-CONDITIONS = 200 * (20 if "DRAY_ALL_VERSIONS" in os.environ else 1)
-#: What Spark needs of newer JVMs.
-OPENED = ["lang", "lang.invoke", "lang.reflect", "io", "net", "nio", "util", "util.concurrent"]
-
-pytestmark = pytest.mark.skipif(
-    not JARS.exists() and "DRAY_ALL_VERSIONS" not in os.environ,
-    reason="Spark is large: DRAY_ALL_VERSIONS brings it",
-)
+#: Random conditions for each database, and for every fourth of them a statement.
+CONDITIONS = 20 * int(os.environ.get("DRAY_TEST_ROUNDS", "10"))
+#: What Spark needs of the JVM.
+OPENED = [
+    "java.lang",
+    "java.lang.invoke",
+    "java.lang.reflect",
+    "java.io",
+    "java.net",
+    "java.nio",
+    "java.util",
+    "java.util.concurrent",
+    "java.util.concurrent.atomic",
+    "sun.nio.ch",
+    "sun.nio.cs",
+    "sun.security.action",
+    "sun.util.calendar",
+]
 
 
 @pytest.fixture(scope="module")
@@ -50,54 +60,54 @@ def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
-    folder = tmp_path_factory.mktemp("postgres")
-    for parent in folder.parents[:2]:
-        parent.chmod(0o755)
+def plain_postgres() -> Iterator[PostgresServer]:
+    folder = Path(tempfile.mkdtemp(prefix="dray-postgresql-"))
     folder.chmod(0o755)
-    server = PostgresServer(Installation(VERSIONS[0], folder))
-    yield server
-    server.stop()
+    try:
+        server = PostgresServer(Installation(VERSIONS[0], folder))
+        yield server
+        server.stop()
+    finally:
+        shutil.rmtree(folder)
 
 
-def compare(classes: Path, folder: Path, *databases: str) -> str:
+def compare(classes: Path, folder: Path, database: str) -> None:
     seed = int(os.environ.get("DRAY_SEED") or random.randrange(1 << 30))
     command = [
         "java",
         "-Xmx1g",
         "-Duser.timezone=UTC",
-        "-Djdk.reflect.useDirectMethodHandle=false",
-        *(f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in OPENED),
-        "--add-opens=java.base/java.util.concurrent.atomic=ALL-UNNAMED",
-        "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
-        "--add-opens=java.base/sun.nio.cs=ALL-UNNAMED",
-        "--add-opens=java.base/sun.security.action=ALL-UNNAMED",
-        "--add-opens=java.base/sun.util.calendar=ALL-UNNAMED",
         f"-Dlog4j2.configurationFile={SOURCES / 'test' / 'resources' / 'log4j2.properties'}",
+        *(f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in OPENED),
         "-cp",
         f"{classes}:{JARS}/*:{DRIVERS}/*",
         "dray.spark.pushdown.Semantics",
         str(folder),
         str(seed),
         str(CONDITIONS),
-        *databases,
+        database,
     ]
     ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    print(f"seed {seed}\n{ran.stdout}")
     assert ran.returncode == 0, f"DRAY_SEED={seed}\n{ran.stdout[-20000:]}"
-    return ran.stdout
+    print(ran.stdout)
 
 
-def test_same_rows(classes: Path, postgres: PostgresServer, tmp_path: Path) -> None:
-    maria = MariaServer()
-    try:
-        address = f"127.0.0.1:{maria.port}/{DATABASE}?user={USER}&password={PASSWORD}"
-        compare(
-            classes,
-            tmp_path,
-            f"postgresql=jdbc:postgresql://127.0.0.1:{postgres.port}/postgres?user=postgres",
-            f"mariadb=jdbc:mariadb://{address}&useServerPrepStmts=true",
-            f"dray={binary()}",
-        )
-    finally:
-        maria.stop()
+def test_postgres(classes: Path, plain_postgres: PostgresServer, tmp_path: Path) -> None:
+    address = f"127.0.0.1:{plain_postgres.port}/postgres?user=postgres"
+    compare(classes, tmp_path, f"postgresql=jdbc:postgresql://{address}")
+
+
+def test_mariadb(classes: Path, mariadb: MariaServer, tmp_path: Path) -> None:
+    address = f"127.0.0.1:{mariadb.port}/{DATABASE}?user={USER}&password={PASSWORD}"
+    compare(classes, tmp_path, f"mariadb=jdbc:mariadb://{address}&useServerPrepStmts=true")
+
+
+def test_mysql(classes: Path, start_mysql: Callable[[str], MariaServer], tmp_path: Path) -> None:
+    server = start_mysql("mysql-8.0")
+    options = "sslMode=DISABLED&useServerPrepStmts=true&connectionTimeZone=UTC"
+    address = f"127.0.0.1:{server.port}/{DATABASE}?user={USER}&password={PASSWORD}"
+    compare(classes, tmp_path, f"mysql=jdbc:mysql://{address}&{options}")
+
+
+def test_files(classes: Path, tmp_path: Path) -> None:
+    compare(classes, tmp_path, f"dray={binary()}")

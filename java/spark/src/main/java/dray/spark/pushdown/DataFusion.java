@@ -28,8 +28,8 @@ public final class DataFusion implements Dialect {
         var rows = new ArrayList<String>();
         for (int i = 0; i < names.size(); i++) {
             rows.add("SELECT " + (i + 1) + " AS n, arrow_typeof(q." + identifier(names.get(i))
-                    + ") AS t, CAST(NULL AS VARCHAR) AS c FROM (SELECT 1) AS one LEFT JOIN " + from
-                    + " AS q ON false");
+                    + ") AS t, CAST(NULL AS VARCHAR) AS c FROM (SELECT 1) AS one LEFT JOIN"
+                    + " (SELECT * FROM " + from + ") AS q ON false");
         }
         return Optional.of(String.join(" UNION ALL ", rows));
     }

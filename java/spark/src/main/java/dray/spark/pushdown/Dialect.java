@@ -106,7 +106,7 @@ public sealed interface Dialect permits PostgreSql, MySql, DataFusion {
         return "char_length(" + string.sql() + ")";
     }
 
-    /** Refuses values that {@code GROUP BY} and {@code DISTINCT} take for others than Spark does. */
+    /** Refuses values of which {@code GROUP BY} and {@code DISTINCT} make other groups. */
     default void checkGrouping(Term term) throws Untranslatable {
         if (term.type().equals(DataTypes.FloatType) || term.type().equals(DataTypes.DoubleType)) {
             // Spark makes one zero and one NaN of all.

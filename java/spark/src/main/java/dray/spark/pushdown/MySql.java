@@ -27,9 +27,9 @@ public final class MySql implements Dialect {
 
     /** A statement that tells the types of a table's columns, for {@link SourceColumn#list}. */
     public String describeTable(String schema, String table) {
-        return "SELECT ordinal_position, column_type, NULL FROM information_schema.columns"
-                + " WHERE table_schema = " + string(schema) + " AND table_name = " + string(table)
-                + " ORDER BY ordinal_position";
+        return "SELECT ordinal_position, column_type, collation_name"
+                + " FROM information_schema.columns WHERE table_schema = " + string(schema)
+                + " AND table_name = " + string(table) + " ORDER BY ordinal_position";
     }
 
     @Override
@@ -123,16 +123,35 @@ public final class MySql implements Dialect {
             return compare(operator, right, left);
         }
         String exact = Dialect.super.compare(operator, left, right);
-        if (operator.equals("=") && hasText(left) && right.isLiteral()) {
+        if (operator.equals("=") && right.isLiteral() && knows(left, List.of(right))) {
             String coarse = identifier(left.column().name()) + " = " + right.sql();
             return "(" + coarse + " AND " + exact + ")";
         }
         return exact;
     }
 
-    /** Whether strings of the same bytes are equal to the column's own comparison. */
-    private static boolean hasText(Term term) {
-        return text(term) != null;
+    /**
+     * Whether a column's own comparison takes strings of the same bytes for equal, and literals for
+     * strings of its character set.
+     */
+    private static boolean knows(Term column, List<Term> literals) throws Untranslatable {
+        if (text(column) == null) {
+            return false;
+        }
+        String collation = column.column().collation();
+        if (collation != null && collation.startsWith("utf8mb4")) {
+            return true;
+        }
+        for (Term literal : literals) {
+            if (literal.isLiteral() && !isAscii(Values.text(literal.value()))) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    private static boolean isAscii(String text) {
+        return text.chars().allMatch(c -> c < 0x80);
     }
 
     private static Matcher text(Term term) {
@@ -147,7 +166,7 @@ public final class MySql implements Dialect {
     @Override
     public String in(Term value, List<Term> list) throws Untranslatable {
         String exact = Dialect.super.in(value, list);
-        if (hasText(value)) {
+        if (knows(value, list)) {
             String literals = String.join(", ", list.stream().map(Term::sql).toList());
             String coarse = identifier(value.column().name()) + " IN (" + literals + ")";
             return "(" + coarse + " AND " + exact + ")";
@@ -164,7 +183,7 @@ public final class MySql implements Dialect {
     public String has(Place place, Term string, Term literal) throws Untranslatable {
         String pattern = string(place.pattern(Values.text(literal.value())));
         String exact = key(string) + " LIKE CAST(" + pattern + " AS BINARY) ESCAPE '!'";
-        if (place == Place.START && hasText(string)) {
+        if (place == Place.START && knows(string, List.of(literal))) {
             String column = identifier(string.column().name());
             return "(" + column + " LIKE " + pattern + " ESCAPE '!' AND " + exact + ")";
         }

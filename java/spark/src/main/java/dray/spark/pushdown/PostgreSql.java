@@ -15,19 +15,20 @@ import org.apache.spark.sql.types.DecimalType;
 public final class PostgreSql implements Dialect {
     @Override
     public Optional<String> describe(String from, List<String> names) {
-        var rows = new StringBuilder();
+        var rows = new ArrayList<String>();
         for (int i = 0; i < names.size(); i++) {
             String column = "q." + identifier(names.get(i));
-            rows.append(i == 0 ? "" : " UNION ALL ").append("SELECT ").append(i + 1)
-                    .append(" AS n, pg_typeof(").append(column)
-                    // Other types have no collation, and the function fails.
-                    .append(") AS t, CASE WHEN pg_typeof(").append(column)
-                    .append(") IN ('text'::regtype, 'varchar'::regtype) THEN pg_collation_for(")
-                    .append(column).append(") END AS c FROM (SELECT 1) AS one LEFT JOIN ")
-                    .append(from).append(" AS q ON false");
+            String type = "pg_typeof(" + column + ")";
+            // Other types have no collation, and the function fails.
+            String collation = "CASE WHEN " + type + " IN ('text'::regtype, 'varchar'::regtype)"
+                    + " THEN pg_collation_for(" + column + ") END";
+            rows.add("SELECT " + (i + 1) + " AS n, " + type + " AS t, " + collation
+                    + " AS c FROM (SELECT 1) AS one LEFT JOIN (SELECT * FROM " + from
+                    + ") AS q ON false");
         }
-        return Optional.of("SELECT d.n, format_type(CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END,"
-                + " NULL), k.name FROM (" + rows + ") AS d JOIN pg_type AS t ON t.oid = d.t"
+        return Optional.of("SELECT d.n, format_type(CASE WHEN t.typtype = 'd' THEN t.typbasetype"
+                + " ELSE t.oid END, NULL), k.name FROM (" + String.join(" UNION ALL ", rows)
+                + ") AS d JOIN pg_type AS t ON t.oid = d.t"
                 + " LEFT JOIN LATERAL (SELECT d.c AS name FROM pg_collation AS k"
                 + " WHERE k.oid = to_regcollation(d.c) AND k.collisdeterministic) AS k ON true"
                 + " WHERE t.typcategory <> 'S' OR current_setting('server_encoding') = 'UTF8'"

@@ -13,8 +13,9 @@ import org.apache.spark.sql.types.StructType;
  * @param sourceType the database's name of its type, in lower case: of PostgreSQL without length
  *                   or precision ({@code character}), of MySQL with it ({@code varchar(20)}); of
  *                   Dray's engine Arrow's type. Null if it is not known: then less is translated
- * @param collation  the name of a collation under which strings are equal only if their bytes are.
- *                   Null if there is none, or if it is not known
+ * @param collation  of PostgreSQL the name of a collation under which strings are equal only if
+ *                   their bytes are, of MySQL that of any. Null if there is none, or if it is not
+ *                   known
  */
 public record SourceColumn(String name, DataType type, String sourceType, String collation) {
     public SourceColumn {

@@ -3,7 +3,7 @@
  * joins.
  *
  * <pre>
- *  Spark's expression ──Translator──▶ Term: SQL text and Spark's type ──Dialect──▶ the database's SQL
+ *  Spark's expression ──Translator, Dialect──▶ Term: the database's SQL, and Spark's type
  *          │
  *          └─ Untranslatable: the database could mean something else, so Spark evaluates it
  * </pre>

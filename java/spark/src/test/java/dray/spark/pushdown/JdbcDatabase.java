@@ -98,9 +98,11 @@ final class JdbcDatabase implements Database {
         String sql = dialect instanceof MySql mysql
                 ? mysql.describeTable(connection.getCatalog(), "t")
                 : dialect.describe("t", names).orElseThrow();
-        try (var statement = connection.createStatement(); var found = statement.executeQuery(sql)) {
+        try (var statement = connection.createStatement();
+                var found = statement.executeQuery(sql)) {
             while (found.next()) {
-                rows.add(new String[] {found.getString(1), found.getString(2), found.getString(3)});
+                rows.add(new String[] {
+                    found.getString(1), found.getString(2), found.getString(3)});
             }
         }
         return SourceColumn.list(NastyTable.schema(table), rows.toArray(String[][]::new));

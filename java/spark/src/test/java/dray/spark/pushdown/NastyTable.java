@@ -43,9 +43,11 @@ final class NastyTable {
         Instant.parse("2024-10-27T01:30:00Z"), Instant.parse("2037-12-31T23:59:59Z"),
         Instant.parse("2024-02-29T12:00:00.5Z")};
     private static final LocalDateTime[] TIMES = {LocalDateTime.parse("1970-01-01T00:00:00"),
-        LocalDateTime.parse("1969-12-31T23:59:59.999999"), LocalDateTime.parse("2024-03-31T02:30:00"),
-        LocalDateTime.parse("1999-12-31T23:59:59.5"), LocalDateTime.parse("2024-10-27T02:30:00"),
-        LocalDateTime.parse("1700-01-01T00:00:00.000001"), LocalDateTime.parse("2261-12-31T00:00:00")};
+        LocalDateTime.parse("1969-12-31T23:59:59.999999"),
+        LocalDateTime.parse("2024-03-31T02:30:00"), LocalDateTime.parse("1999-12-31T23:59:59.5"),
+        LocalDateTime.parse("2024-10-27T02:30:00"),
+        LocalDateTime.parse("1700-01-01T00:00:00.000001"),
+        LocalDateTime.parse("2261-12-31T00:00:00")};
     private static final LocalDate[] DATES = {LocalDate.of(1, 1, 1), LocalDate.of(1582, 10, 4),
         LocalDate.of(1582, 10, 15), LocalDate.of(1969, 12, 31), LocalDate.of(1970, 1, 1),
         LocalDate.of(2000, 2, 29), LocalDate.of(2024, 2, 29), LocalDate.of(2024, 12, 31),
@@ -85,8 +87,8 @@ final class NastyTable {
         column("ci", DataTypes.StringType, "citext", "varchar(300) COLLATE utf8mb4_general_ci",
                 (Object[]) STRINGS),
         column("nd", DataTypes.StringType, "text COLLATE nocase", null, (Object[]) STRINGS),
-        column("c", DataTypes.StringType, "char(4)", "char(4)", "", "a", "A", "a%", "ä", "😀", "abcd",
-                "a\\", "it's"),
+        column("c", DataTypes.StringType, "char(4)", "char(4)", "", "a", "A", "a%", "ä", "😀",
+                "abcd", "a\\", "it's"),
         column("e", DataTypes.StringType, null, "enum('a','A ','ä','10','9') COLLATE utf8mb4_bin",
                 "a", "ä", "10", "9"),
         column("x", DataTypes.BinaryType, "bytea", "varbinary(50)", new byte[0], new byte[] {0},

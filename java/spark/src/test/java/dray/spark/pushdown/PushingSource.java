@@ -183,7 +183,8 @@ public final class PushingSource implements TableProvider {
         }
 
         private String where() {
-            return filters.conditions().isEmpty() ? "" : " WHERE " + String.join(" AND ", filters.conditions());
+            List<String> conditions = filters.conditions();
+            return conditions.isEmpty() ? "" : " WHERE " + String.join(" AND ", conditions);
         }
 
         StructType result() {
@@ -196,7 +197,8 @@ public final class PushingSource implements TableProvider {
                     : dialect.identifiers(Arrays.asList(required.fieldNames()));
             String group = aggregates == null || aggregates.groupBy().isEmpty() ? ""
                     : " GROUP BY " + String.join(", ", aggregates.groupBy());
-            return "SELECT " + select + " FROM " + from + " AS t" + where() + group + order + limit;
+            return "SELECT " + select + " FROM " + from + " AS t" + where() + group + order
+                    + limit;
         }
 
         @Override

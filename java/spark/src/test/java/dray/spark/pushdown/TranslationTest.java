@@ -1,0 +1,205 @@
+package dray.spark.pushdown;
+
+import static dray.spark.pushdown.Expressions.column;
+import static dray.spark.pushdown.Expressions.literal;
+import static dray.spark.pushdown.Expressions.number;
+import static dray.spark.pushdown.Expressions.predicate;
+import static dray.spark.pushdown.Expressions.text;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.List;
+import java.util.stream.IntStream;
+import org.apache.spark.sql.connector.expressions.Expression;
+import org.apache.spark.sql.connector.expressions.GeneralScalarExpression;
+import org.apache.spark.sql.connector.expressions.aggregate.AggregateFunc;
+import org.apache.spark.sql.connector.expressions.aggregate.Aggregation;
+import org.apache.spark.sql.connector.expressions.aggregate.Count;
+import org.apache.spark.sql.connector.expressions.aggregate.CountStar;
+import org.apache.spark.sql.connector.expressions.aggregate.Max;
+import org.apache.spark.sql.connector.expressions.aggregate.Sum;
+import org.apache.spark.sql.connector.expressions.filter.And;
+import org.apache.spark.sql.connector.expressions.filter.Or;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.join.JoinType;
+import org.apache.spark.sql.connector.read.SupportsPushDownJoin.ColumnWithAlias;
+import org.apache.spark.sql.types.DataTypes;
+import org.junit.jupiter.api.Test;
+
+/** The texts of translations, and what is not translated. Semantics compares what they mean. */
+class TranslationTest {
+    private static final Dialect POSTGRESQL = new PostgreSql();
+    private static final Dialect MYSQL = new MySql();
+    private static final Dialect DRAY = new DataFusion();
+    private static final List<Dialect> ALL = List.of(POSTGRESQL, MYSQL, DRAY);
+
+    private static final List<SourceColumn> COLUMNS = List.of(
+            new SourceColumn("i", DataTypes.IntegerType),
+            new SourceColumn("l", DataTypes.LongType, "bigint", null),
+            new SourceColumn("d", DataTypes.DoubleType, "double precision", null),
+            new SourceColumn("n", DataTypes.createDecimalType(10, 2), "numeric", null),
+            new SourceColumn("v", DataTypes.StringType, "text", "\"C\""),
+            new SourceColumn("ci", DataTypes.StringType, "citext", null),
+            new SourceColumn("c", DataTypes.StringType, "character", null),
+            new SourceColumn("any", DataTypes.StringType));
+    private static final List<SourceColumn> DRAY_COLUMNS = COLUMNS.stream()
+            .map(column -> column.type().equals(DataTypes.StringType)
+                    ? new SourceColumn(column.name(), column.type(), "Utf8View", null) : column)
+            .toList();
+
+    private static String sql(Dialect dialect, Predicate predicate) {
+        Filters filters =
+                Filters.translate(dialect, dialect == DRAY ? DRAY_COLUMNS : COLUMNS, predicate);
+        assertEquals(filters.kept().isEmpty() ? 1 : 0, filters.pushed().size());
+        return filters.kept().isEmpty() ? String.join(" AND ", filters.conditions()) : null;
+    }
+
+    private static Predicate equal(String name, Expression value) {
+        return predicate("=", column(name), value);
+    }
+
+    @Test
+    void numbers() {
+        Predicate less = predicate("<", column("i"), number(-5));
+        assertEquals("(\"i\" < '-5'::integer)", sql(POSTGRESQL, less));
+        assertEquals("(`i` < (-5))", sql(MYSQL, less));
+        assertEquals("(\"i\" < CAST('-5' AS INT))", sql(DRAY, less));
+        Predicate nan = equal("d", literal(Double.NaN, DataTypes.DoubleType));
+        assertEquals("(\"d\" = 'NaN'::double precision)", sql(POSTGRESQL, nan));
+        assertEquals(null, sql(MYSQL, nan));
+    }
+
+    /** Each string stays one literal, whatever the server's settings are. */
+    @Test
+    void strings() {
+        String attack = "'; DROP TABLE t; --";
+        assertEquals("(\"v\" = '''; DROP TABLE t; --'::text)",
+                sql(POSTGRESQL, equal("v", text(attack))));
+        assertEquals("(\"v\" = E'\\\\'' OR true --'::text)",
+                sql(POSTGRESQL, equal("v", text("\\' OR true --"))));
+        assertEquals(null, sql(POSTGRESQL, equal("v", text("a\0"))));
+        assertEquals("(\"v\" = 'a\\''b')", sql(DRAY, equal("v", text("a\\'b"))));
+        assertEquals(null, sql(DRAY, equal("v", text("a\0"))));
+        for (String value : List.of("it's", "\\", "ä", "a\0", "\n")) {
+            String sql = sql(MYSQL, equal("any", text(value)));
+            assertTrue(sql.matches("\\(CAST\\(CONVERT\\(`any` USING utf8mb4\\) AS BINARY\\) = "
+                    + "CAST\\(_utf8mb4 X'[0-9a-f]+' AS BINARY\\)\\)"), sql);
+        }
+        for (Dialect dialect : ALL) {
+            assertEquals(null, sql(dialect, equal("v", text("\uFFFD"))));
+        }
+    }
+
+    @Test
+    void names() {
+        assertEquals("\"a\"\"b`\"", POSTGRESQL.identifier("a\"b`"));
+        assertEquals("`a\"b```", MYSQL.identifier("a\"b`"));
+        assertEquals("\"a\"\"b`\"", DRAY.identifier("a\"b`"));
+    }
+
+    /** Where a comparison is not Spark's, an index may still know one that is implied. */
+    @Test
+    void collations() {
+        assertEquals("(\"v\" = 'a'::text)", sql(POSTGRESQL, equal("v", text("a"))));
+        assertEquals("((\"v\" COLLATE \"C\") < ('a'::text COLLATE \"C\"))",
+                sql(POSTGRESQL, predicate("<", column("v"), text("a"))));
+        assertEquals("(\"ci\" IN ('a') AND ((\"ci\"::text COLLATE \"C\") = "
+                + "('a'::text COLLATE \"C\")))", sql(POSTGRESQL, equal("ci", text("a"))));
+        assertEquals("(\"c\" IN ('a   '::bpchar) AND ((textin(bpcharout(\"c\")) COLLATE \"C\") = "
+                + "('a   '::text COLLATE \"C\")))", sql(POSTGRESQL, equal("c", text("a   "))));
+        assertEquals(null, sql(POSTGRESQL, equal("any", text("a"))));
+        assertEquals("(`v` = _utf8mb4 'a' AND (CAST(CONVERT(`v` USING utf8mb4) AS BINARY) = "
+                + "CAST(_utf8mb4 'a' AS BINARY)))", sql(MYSQL, equal("v", text("a"))));
+    }
+
+    @Test
+    void parts() {
+        Predicate starts = predicate("STARTS_WITH", column("v"), text("50%_\\!"));
+        assertEquals("(\"v\" LIKE E'50!%!_\\\\!!%' ESCAPE '!')", sql(POSTGRESQL, starts));
+        assertEquals("starts_with(\"v\", '50%_\\!')", sql(DRAY, starts));
+        Predicate ends = predicate("ENDS_WITH", column("v"), text("b"));
+        assertEquals("(CAST(CONVERT(`v` USING utf8mb4) AS BINARY) LIKE "
+                + "CAST(_utf8mb4 '%b' AS BINARY) ESCAPE '!')", sql(MYSQL, ends));
+        assertEquals(null, sql(POSTGRESQL, predicate("CONTAINS", column("v"), column("v"))));
+    }
+
+    /** Without its sides, OR keeps nothing, and AND keeps one of them. */
+    @Test
+    void weaker() {
+        Predicate known = predicate("IS_NOT_NULL", column("i"));
+        Predicate unknown = predicate("=", new GeneralScalarExpression("UPPER",
+                new Expression[] {column("v")}), text("A"));
+        Filters and = Filters.translate(MYSQL, COLUMNS, new Or(new And(known, unknown), known));
+        assertEquals(List.of("((NOT (`i` <=> NULL)) OR (NOT (`i` <=> NULL)))"), and.conditions());
+        assertEquals(1, and.kept().size());
+        assertEquals(List.of(),
+                Filters.translate(MYSQL, COLUMNS, new Or(known, unknown)).conditions());
+        assertEquals(List.of(), Filters.translate(MYSQL, COLUMNS,
+                predicate("NOT", new And(known, unknown))).conditions());
+    }
+
+    @Test
+    void kept() {
+        Expression[] many = IntStream.range(-1, Translator.LIST_MAX + 1)
+                .mapToObj(i -> i < 0 ? column("i") : number(i)).toArray(Expression[]::new);
+        for (Dialect dialect : ALL) {
+            assertEquals(null, sql(dialect, predicate("IN", many)));
+            assertEquals(null, sql(dialect, equal("unknown", number(1))));
+            assertEquals(null, sql(dialect, equal("l", number(1))));
+            Expression overflow =
+                    new GeneralScalarExpression("+", new Expression[] {column("i"), number(1)});
+            assertEquals(null, sql(dialect, predicate("=", overflow, number(1))));
+            Expression quotient =
+                    new GeneralScalarExpression("/", new Expression[] {column("n"), column("n")});
+            assertEquals(null, sql(dialect, predicate("IS_NULL", quotient)));
+            Predicate deep = predicate("IS_NULL", column("i"));
+            for (int i = 0; i < 10_000; i++) {
+                deep = predicate("NOT", deep);
+            }
+            assertEquals(null, sql(dialect, deep));
+        }
+    }
+
+    private static Aggregates aggregate(Dialect dialect, Expression[] groups, AggregateFunc... of) {
+        return Aggregates.translate(dialect, dialect == DRAY ? DRAY_COLUMNS : COLUMNS,
+                new Aggregation(of, groups)).orElse(null);
+    }
+
+    @Test
+    void aggregates() {
+        Expression[] none = {};
+        Aggregates counts = aggregate(POSTGRESQL, new Expression[] {column("v")}, new CountStar(),
+                new Max(column("n")));
+        assertEquals(List.of("(\"v\" COLLATE \"C\") AS \"group_0\"", "count(*) AS \"count_1\"",
+                "CAST(max(\"n\") AS numeric(10, 2)) AS \"max_2\""), counts.select());
+        assertEquals(List.of("(\"v\" COLLATE \"C\")"), counts.groupBy());
+        assertTrue(counts.partial());
+        for (Dialect dialect : ALL) {
+            assertFalse(aggregate(dialect, none, new Sum(column("i"), false)).partial());
+            Aggregates decimals = aggregate(dialect, none, new Sum(column("n"), false));
+            assertEquals(DataTypes.createDecimalType(20, 2),
+                    decimals.schema().apply(0).dataType());
+            assertFalse(aggregate(dialect, none, new Count(column("n"), true)).partial());
+            assertEquals(null, aggregate(dialect, none, new Sum(column("l"), false)));
+            assertEquals(null, aggregate(dialect, none, new Sum(column("d"), false)));
+            assertEquals(null, aggregate(dialect, none, new Sum(column("i"), true)));
+        }
+        // It may be too long for MySQL to sort all of it.
+        assertEquals(null, aggregate(MYSQL, new Expression[] {column("v")}, new CountStar()));
+    }
+
+    @Test
+    void joins() {
+        ColumnWithAlias[] left = {new ColumnWithAlias("i", null)};
+        ColumnWithAlias[] right = {new ColumnWithAlias("i", "i_1")};
+        var side = new Joins.Statement("SELECT * FROM t", COLUMNS);
+        var join = Joins.translate(POSTGRESQL, JoinType.LEFT_OUTER_JOIN, side, left, side, right,
+                predicate("=", column("i"), column("i_1"))).orElseThrow();
+        assertEquals("SELECT \"i\", \"i_1\" FROM (SELECT \"i\" AS \"i\" FROM (SELECT * FROM t)"
+                + " AS q) AS l LEFT JOIN (SELECT \"i\" AS \"i_1\" FROM (SELECT * FROM t) AS q) AS r"
+                + " ON (\"i\" = \"i_1\")", join.sql());
+        assertTrue(Joins.translate(POSTGRESQL, JoinType.INNER_JOIN, side, left, side, left,
+                predicate("=", column("i"), column("i"))).isEmpty());
+    }
+}
