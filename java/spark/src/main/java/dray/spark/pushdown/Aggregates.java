@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import org.apache.spark.sql.connector.expressions.Expression;
+import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.aggregate.AggregateFunc;
 import org.apache.spark.sql.connector.expressions.aggregate.Aggregation;
 import org.apache.spark.sql.connector.expressions.aggregate.Avg;
@@ -99,6 +100,10 @@ public record Aggregates(
         }
 
         private String count(Count count) throws Untranslatable {
+            if (!count.isDistinct() && count.column() instanceof NamedReference reference) {
+                // Of any type.
+                return "count(" + dialect.identifier(translator.column(reference).name()) + ")";
+            }
             Term term = translator.term(count.column());
             if (count.isDistinct()) {
                 partial = false;

@@ -15,6 +15,16 @@ import org.apache.spark.sql.types.DecimalType;
  * the term's values. For most types it is the term itself.
  */
 public sealed interface Dialect permits PostgreSql, MySql, DataFusion {
+    /** By its name in spec/protocol.md section 14; none for databases that are not known. */
+    static Optional<Dialect> of(String name) {
+        return switch (name) {
+            case "dray" -> Optional.of(new DataFusion());
+            case "postgresql" -> Optional.of(new PostgreSql());
+            case "mysql" -> Optional.of(new MySql());
+            default -> Optional.empty();
+        };
+    }
+
     /** The name of a table or column, quoted. */
     String identifier(String name);
 

@@ -2,6 +2,8 @@ package dray.spark.pushdown;
 
 import java.util.ArrayList;
 import java.util.List;
+import org.apache.spark.sql.connector.expressions.Expression;
+import org.apache.spark.sql.connector.expressions.Literal;
 import org.apache.spark.sql.connector.expressions.filter.And;
 import org.apache.spark.sql.connector.expressions.filter.Or;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
@@ -44,6 +46,10 @@ public record Filters(List<String> conditions, List<Predicate> pushed, List<Pred
 
     /** A condition that is true of each row of which the predicate is; or null. */
     private static String weaker(Translator translator, Predicate predicate) {
+        if (predicate.name().equals("IN")) {
+            Predicate range = range(predicate.children());
+            return range == null ? null : condition(translator, range);
+        }
         boolean and = predicate instanceof And;
         if (!and && !(predicate instanceof Or)) {
             return null;
@@ -59,5 +65,32 @@ public record Filters(List<String> conditions, List<Predicate> pushed, List<Pred
             }
         }
         return sides.isEmpty() ? null : "(" + String.join(and ? " AND " : " OR ", sides) + ")";
+    }
+
+    /** From the least to the greatest of a list of integers or dates that is too long; or null. */
+    private static Predicate range(Expression[] children) {
+        Expression least = null;
+        Expression greatest = null;
+        for (int i = 1; i < children.length; i++) {
+            Long value = integer(children[i]);
+            if (value == null) {
+                return null;
+            }
+            least = least == null || value < integer(least) ? children[i] : least;
+            greatest = greatest == null || value > integer(greatest) ? children[i] : greatest;
+        }
+        return least == null ? null : new And(compare(">=", children[0], least),
+                compare("<=", children[0], greatest));
+    }
+
+    private static Predicate compare(String operator, Expression left, Expression right) {
+        return new Predicate(operator, new Expression[] {left, right});
+    }
+
+    private static Long integer(Expression expression) {
+        Object value = expression instanceof Literal<?> literal ? literal.value() : null;
+        boolean integer = value instanceof Byte || value instanceof Short
+                || value instanceof Integer || value instanceof Long;
+        return integer ? ((Number) value).longValue() : null;
     }
 }

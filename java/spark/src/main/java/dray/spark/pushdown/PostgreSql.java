@@ -16,19 +16,19 @@ public final class PostgreSql implements Dialect {
     @Override
     public Optional<String> describe(String from, List<String> names) {
         var rows = new ArrayList<String>();
-        for (int i = 0; i < names.size(); i++) {
-            String column = "q." + identifier(names.get(i));
+        for (String name : names) {
+            String column = "q." + identifier(name);
             String type = "pg_typeof(" + column + ")";
             // Other types have no collation, and the function fails.
-            String collation = "CASE WHEN " + type + " IN ('text'::regtype, 'varchar'::regtype)"
-                    + " THEN pg_collation_for(" + column + ") END";
-            rows.add("SELECT " + (i + 1) + " AS n, " + type + " AS t, " + collation
-                    + " AS c FROM (SELECT 1) AS one LEFT JOIN (SELECT * FROM " + from
-                    + ") AS q ON false");
+            rows.add("(" + (rows.size() + 1) + ", " + type + ", CASE WHEN " + type
+                    + " IN ('text'::regtype, 'varchar'::regtype) THEN pg_collation_for(" + column
+                    + ") END)");
         }
         return Optional.of("SELECT d.n, format_type(CASE WHEN t.typtype = 'd' THEN t.typbasetype"
-                + " ELSE t.oid END, NULL), k.name FROM (" + String.join(" UNION ALL ", rows)
-                + ") AS d JOIN pg_type AS t ON t.oid = d.t"
+                + " ELSE t.oid END, NULL), k.name FROM (SELECT 1) AS one"
+                + " LEFT JOIN (SELECT * FROM " + from + ") AS q ON false"
+                + " CROSS JOIN LATERAL (VALUES " + String.join(", ", rows) + ") AS d(n, t, c)"
+                + " JOIN pg_type AS t ON t.oid = d.t"
                 + " LEFT JOIN LATERAL (SELECT d.c AS name FROM pg_collation AS k"
                 + " WHERE k.oid = to_regcollation(d.c) AND k.collisdeterministic) AS k ON true"
                 + " WHERE t.typcategory <> 'S' OR current_setting('server_encoding') = 'UTF8'"

@@ -64,7 +64,7 @@ final class Translator {
         throw new Untranslatable(expression.describe());
     }
 
-    private SourceColumn column(NamedReference reference) throws Untranslatable {
+    SourceColumn column(NamedReference reference) throws Untranslatable {
         String[] names = reference.fieldNames();
         SourceColumn column = names.length == 1 ? columns.get(names[0]) : null;
         if (column == null) {

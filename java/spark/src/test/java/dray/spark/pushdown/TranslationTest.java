@@ -143,6 +143,8 @@ class TranslationTest {
     void kept() {
         Expression[] many = IntStream.range(-1, Translator.LIST_MAX + 1)
                 .mapToObj(i -> i < 0 ? column("i") : number(i)).toArray(Expression[]::new);
+        assertEquals(List.of("((`i` >= 0) AND (`i` <= 1000))"),
+                Filters.translate(MYSQL, COLUMNS, predicate("IN", many)).conditions());
         for (Dialect dialect : ALL) {
             assertEquals(null, sql(dialect, predicate("IN", many)));
             assertEquals(null, sql(dialect, equal("unknown", number(1))));
