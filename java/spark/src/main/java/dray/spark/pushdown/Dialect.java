@@ -15,7 +15,7 @@ import org.apache.spark.sql.types.DecimalType;
  * the term's values. For most types it is the term itself.
  */
 public sealed interface Dialect permits PostgreSql, MySql, DataFusion {
-    /** By its name in spec/protocol.md section 14; none for databases that are not known. */
+    /** {@code dray}, or a source as spec/protocol.md section 14 names it; none of others. */
     static Optional<Dialect> of(String name) {
         return switch (name) {
             case "dray" -> Optional.of(new DataFusion());

@@ -12,8 +12,7 @@ final class Expressions {
     private Expressions() { }
 
     static Expression column(String name) {
-        return new FieldReference(scala.collection.immutable.List$.MODULE$.<String>empty()
-                .prepended(name));
+        return FieldReference.column(name);
     }
 
     static Expression literal(Object value, DataType type) {
