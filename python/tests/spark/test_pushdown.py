@@ -21,8 +21,11 @@ from server import binary
 
 JARS = CACHE / "spark" / "pyspark" / "jars"
 DRIVERS = CACHE / "jdbc" / "drivers"
-SOURCES = REPOSITORY / "java" / "spark" / "src"
-PACKAGE = "java/dray/spark/pushdown"
+TRANSLATION = (
+    REPOSITORY / "java" / "spark" / "src" / "main" / "java" / "dray" / "spark" / "pushdown"
+)
+#: The program that compares.
+COMPARISON = Path(__file__).parent / "pushdown"
 #: Random conditions for each database, and for every fourth of them a statement.
 CONDITIONS = 20 * int(os.environ.get("DRAY_TEST_ROUNDS", "10"))
 #: What Spark needs of the JVM.
@@ -46,12 +49,7 @@ OPENED = [
 @pytest.fixture(scope="module")
 def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("classes")
-    sources = [
-        path
-        for part in ("main", "test")
-        for path in (SOURCES / part / PACKAGE).glob("*.java")
-        if not path.name.endswith("Test.java")
-    ]
+    sources = [*TRANSLATION.glob("*.java"), *COMPARISON.glob("*.java")]
     subprocess.run(
         ["javac", "--release", "17", "-nowarn", "-cp", f"{JARS}/*", "-d", folder, *sources],
         check=True,
@@ -77,7 +75,7 @@ def compare(classes: Path, folder: Path, database: str) -> None:
         "java",
         "-Xmx1g",
         "-Duser.timezone=UTC",
-        f"-Dlog4j2.configurationFile={SOURCES / 'test' / 'resources' / 'log4j2.properties'}",
+        f"-Dlog4j2.configurationFile={COMPARISON / 'log4j2.properties'}",
         *(f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in OPENED),
         "-cp",
         f"{classes}:{JARS}/*:{DRIVERS}/*",

@@ -64,7 +64,10 @@ public record Filters(List<String> conditions, List<Predicate> pushed, List<Pred
                 return null;
             }
         }
-        return sides.isEmpty() ? null : "(" + String.join(and ? " AND " : " OR ", sides) + ")";
+        if (sides.size() < 2) {
+            return sides.isEmpty() ? null : sides.get(0);
+        }
+        return "(" + String.join(and ? " AND " : " OR ", sides) + ")";
     }
 
     /** From the least to the greatest of a list of integers or dates that is too long; or null. */
