@@ -96,7 +96,7 @@ final class JdbcDatabase implements Database {
         var rows = new ArrayList<String[]>();
         var names = table.stream().map(NastyTable.Column::name).toList();
         String sql = dialect instanceof MySql mysql
-                ? mysql.describeTable(connection.getCatalog(), "t")
+                ? mysql.describeTable(connection.getCatalog(), "t", names)
                 : dialect.describe("t", names).orElseThrow();
         try (var statement = connection.createStatement();
                 var found = statement.executeQuery(sql)) {

@@ -26,10 +26,11 @@ public final class MySql implements Dialect {
     }
 
     /** A statement that tells the types of a table's columns, for {@link SourceColumn#list}. */
-    public String describeTable(String schema, String table) {
-        return "SELECT ordinal_position, column_type, collation_name"
+    public String describeTable(String schema, String table, List<String> names) {
+        String all = String.join(", ", names.stream().map(MySql::string).toList());
+        return "SELECT field(column_name, " + all + ") AS n, column_type, collation_name"
                 + " FROM information_schema.columns WHERE table_schema = " + string(schema)
-                + " AND table_name = " + string(table) + " ORDER BY ordinal_position";
+                + " AND table_name = " + string(table) + " HAVING n > 0 ORDER BY n";
     }
 
     @Override

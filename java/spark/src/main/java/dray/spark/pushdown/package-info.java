@@ -9,8 +9,17 @@
  * </pre>
  *
  * An expression is translated only if the database computes exactly Spark's value for every row:
- * the same value, NULL where Spark has NULL, and no error. {@link dray.spark.pushdown.Filters},
- * {@link dray.spark.pushdown.Aggregates}, {@link dray.spark.pushdown.Ordering} and
- * {@link dray.spark.pushdown.Joins} are the entries. All of them are functions without state.
+ * the same value, NULL where Spark has NULL, and no error. All of it are functions without state.
+ * A scan
+ *
+ * <ol>
+ * <li>takes a {@link dray.spark.pushdown.Dialect}, runs its {@code describe} once for a table, and
+ *     makes columns of the answer by {@link dray.spark.pushdown.SourceColumn#list};
+ * <li>adds the conditions of {@link dray.spark.pushdown.Filters}, and gives Spark what is kept;
+ * <li>takes select list, groups and schema of {@link dray.spark.pushdown.Aggregates} if it reads
+ *     one part, or if they are partial;
+ * <li>takes the terms of {@link dray.spark.pushdown.Ordering} together with a limit;
+ * <li>becomes the statement of {@link dray.spark.pushdown.Joins} if both sides are whole.
+ * </ol>
  */
 package dray.spark.pushdown;
