@@ -3,6 +3,7 @@ package dray.spark.pushdown;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Random;
@@ -216,7 +217,7 @@ public final class Semantics {
 
     private void statements(int count) {
         List<String> all = statements();
-        java.util.Collections.shuffle(all, random);
+        Collections.shuffle(all, random);
         for (String sql : all.subList(0, Math.min(count, all.size()))) {
             try {
                 same(sql);

@@ -1,5 +1,6 @@
 package dray.spark.pushdown;
 
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.stream.Collectors;
@@ -72,7 +73,7 @@ public sealed interface Dialect permits PostgreSql, MySql, DataFusion {
 
     /** The keys of terms, with commas between them. */
     default String keys(List<Term> terms) throws Untranslatable {
-        var keys = new java.util.ArrayList<String>(terms.size());
+        var keys = new ArrayList<String>(terms.size());
         for (Term term : terms) {
             keys.add(key(term));
         }

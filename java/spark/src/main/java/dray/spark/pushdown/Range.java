@@ -1,5 +1,6 @@
 package dray.spark.pushdown;
 
+import java.util.Arrays;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 
@@ -35,7 +36,7 @@ public record Range(long least, long greatest) {
                     Math.multiplyExact(least, other.greatest),
                     Math.multiplyExact(greatest, other.least),
                     Math.multiplyExact(greatest, other.greatest)};
-                java.util.Arrays.sort(products);
+                Arrays.sort(products);
                 yield new Range(products[0], products[3]);
             }
             default -> throw new ArithmeticException(operator);

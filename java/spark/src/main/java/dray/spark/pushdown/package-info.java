@@ -9,7 +9,7 @@
  * </pre>
  *
  * An expression is translated only if the database computes exactly Spark's value for every row:
- * the same value, NULL where Spark has NULL, and no error. All of it are functions without state.
+ * the same value, NULL where Spark has NULL, and no error. The entries are functions without state.
  * A scan
  *
  * <ol>
