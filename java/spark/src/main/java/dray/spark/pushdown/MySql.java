@@ -246,8 +246,9 @@ public final class MySql implements Dialect {
         checkSorting(term);
         String key = key(term);
         String order = key + (descending ? " DESC" : " ASC");
-        // NULL is less than all else.
-        return nullsFirst == !descending ? order
+        // NULL is less than all else. But MySQL 8.0 takes NULL for an empty string, if it is cast.
+        boolean natural = nullsFirst == !descending && !term.type().equals(DataTypes.StringType);
+        return natural ? order
                 : "(" + key + " <=> NULL)" + (nullsFirst ? " DESC, " : " ASC, ") + order;
     }
 

@@ -191,6 +191,20 @@ class TranslationTest {
         assertEquals(null, aggregate(MYSQL, new Expression[] {column("v")}, new CountStar()));
     }
 
+    /** NULL and an empty string are the same to MySQL 8.0 when it sorts casts. */
+    @Test
+    void orders() throws Untranslatable {
+        Term string = Term.column("`v`",
+                new SourceColumn("v", DataTypes.StringType, "varchar(10)", null));
+        assertEquals("(CAST(`v` AS BINARY) <=> NULL) DESC, CAST(`v` AS BINARY) ASC",
+                MYSQL.order(string, false, true));
+        Term number = Term.column("`i`", new SourceColumn("i", DataTypes.IntegerType));
+        assertEquals("`i` ASC", MYSQL.order(number, false, true));
+        assertEquals("(`i` <=> NULL) ASC, `i` ASC", MYSQL.order(number, false, false));
+        assertEquals("\"i\" DESC NULLS LAST",
+                POSTGRESQL.order(Term.column("\"i\"", number.column()), true, false));
+    }
+
     @Test
     void joins() {
         ColumnWithAlias[] left = {new ColumnWithAlias("i", null)};
