@@ -125,7 +125,8 @@ class HttpFiles:
 
     def __init__(self, folder: Path, *, ranges: bool = True, modified: bool = True) -> None:
         class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
+            # A connection for each request, so that none is left after the stop.
+            protocol_version = "HTTP/1.0"
 
             def do_HEAD(self) -> None:
                 self.answer(with_body=False)
