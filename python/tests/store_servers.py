@@ -112,7 +112,9 @@ class S3:
 
     def check_access_from_now_on(self, checked: bool) -> None:
         count = b"0" if checked else b"1000000000"
-        request = urllib.request.Request(f"{self.url}/moto-api/reset-auth", data=count)
+        request = urllib.request.Request(
+            f"{self.url}/moto-api/reset-auth", data=count, headers={"Content-Type": "text/plain"}
+        )
         urllib.request.urlopen(request, timeout=10).read()
 
     def stop(self) -> None:
