@@ -112,7 +112,9 @@ class S3:
 
     def check_access_from_now_on(self, checked: bool) -> None:
         count = b"0" if checked else b"1000000000"
-        request = urllib.request.Request(f"{self.url}/moto-api/reset-auth", data=count)
+        request = urllib.request.Request(
+            f"{self.url}/moto-api/reset-auth", data=count, headers={"Content-Type": "text/plain"}
+        )
         urllib.request.urlopen(request, timeout=10).read()
 
     def stop(self) -> None:
@@ -125,7 +127,8 @@ class HttpFiles:
 
     def __init__(self, folder: Path, *, ranges: bool = True, modified: bool = True) -> None:
         class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
+            # A connection for each request, so that none is left after the stop.
+            protocol_version = "HTTP/1.0"
 
             def do_HEAD(self) -> None:
                 self.answer(with_body=False)

@@ -58,8 +58,11 @@ impl Output {
 
     /// The file's format, and how to write it.
     pub(crate) fn format(&self) -> Result<(Format, FileOptions), Failure> {
-        let ending = self
-            .path
+        let path = match self.path.to_str().filter(|text| dray_store::is_url(text)) {
+            Some(url) => dray_store::shown(url).into(),
+            None => self.path.clone(),
+        };
+        let ending = path
             .extension()
             .and_then(|ending| ending.to_str())
             .unwrap_or_default()
@@ -72,7 +75,7 @@ impl Output {
             "json" | "ndjson" | "jsonl" => Format::Json,
             "pages" => Format::Pages,
             _ => {
-                let path = self.path.display();
+                let path = path.display();
                 let endings = ".parquet, .arrow, .feather, .arrows, .csv, .json, .ndjson or .pages";
                 return Err(Failure::Usage(format!(
                     "the ending of {path} selects no format; use {endings}"

@@ -78,6 +78,9 @@ impl StoreError {
             object_store::Error::Precondition { .. } | object_store::Error::NotModified { .. } => {
                 (Kind::Changed, "it was replaced".to_owned())
             }
+            object_store::Error::NotSupported { .. } if text.to_lowercase().contains("range") => {
+                (Kind::Usage, "its server does not send ranges of a file".to_owned())
+            }
             object_store::Error::NotImplemented { .. }
             | object_store::Error::NotSupported { .. } => {
                 (Kind::Usage, "the store does not support this".to_owned())

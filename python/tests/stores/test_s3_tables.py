@@ -167,11 +167,13 @@ def test_a_replaced_object_among_many(s3: S3, serve: Serve) -> None:
     server = serve(f"dozen=s3://{BUCKET}/dozen")
     assert query(server, "SELECT count(*) FROM dozen") == [(120,)]
     s3.put("dozen/07.parquet", parquet(rows(11)))
+    # Plans of statements that came before are kept, and need no file for a count.
+    assert query(server, "SELECT count(*) FROM dozen") == [(120,)]
     with pytest.raises(dray.Error, match="dozen/07.parquet' was replaced"):
-        query(server, "SELECT count(*) FROM dozen")
+        query(server, "SELECT max(id) FROM dozen")
     s3.client.delete_object(Bucket=BUCKET, Key="dozen/07.parquet")
     with pytest.raises(dray.Error, match="dozen/07.parquet' was removed"):
-        query(server, "SELECT count(*) FROM dozen")
+        query(server, "SELECT min(id) FROM dozen")
 
 
 def test_a_store_that_stops_answering(own_s3: S3, serve: Serve) -> None:
@@ -181,7 +183,7 @@ def test_a_store_that_stops_answering(own_s3: S3, serve: Serve) -> None:
     server = serve(f"s3://{BUCKET}/long.csv", environment=own_s3.environment())
     with dray.connect(server.unix) as connection:
         result = connection.query("SELECT * FROM long")
-        batches = iter(result)
+        batches = result.batches()
         received = next(batches).num_rows
         own_s3.stop()
         with pytest.raises(dray.Error, match="'long/long.csv' can't be read: .*can't be reached"):
