@@ -58,8 +58,8 @@ async fn check_tail(store: &dyn ObjectStore, object: &ObjectMeta) -> Result<()> 
     match u64::from(footer_bytes) <= start {
         true => Ok(()),
         false => Err(DataFusionError::Execution(format!(
-            "its footer would have {footer_bytes} bytes, and it has {}: it is cut off, or no Parquet \
-             file",
+            "its footer would have {footer_bytes} bytes, and the file has {}: it is cut off, or no \
+             Parquet file",
             object.size
         ))),
     }
