@@ -54,7 +54,9 @@ async fn check_tail(store: &dyn ObjectStore, object: &ObjectMeta) -> Result<()> 
         return Err(DataFusionError::Execution(what));
     };
     let tail = store.get_range(&object.location, start..object.size).await?;
-    let footer_bytes = tail.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+    let Some(footer_bytes) = tail.first_chunk().map(|bytes| u32::from_le_bytes(*bytes)) else {
+        return Err(DataFusionError::Execution("its end can't be read".to_owned()));
+    };
     match u64::from(footer_bytes) <= start {
         true => Ok(()),
         false => Err(DataFusionError::Execution(format!(
