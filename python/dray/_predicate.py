@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 if TYPE_CHECKING:
     from polars import Expr
 
-# What may be asked of a column: integers, dates and text are compared with literals; text of
-# PostgreSQL may be equal in more ways than Polars knows; other types are only tested for NULL.
+# What may be asked of a column: integers, dates and text are compared with literals; text of a
+# database may be equal in more ways than Polars knows; other types are only tested for NULL.
 Kind = Literal["boolean", "integer", "date", "text", "loose text", "other"]
 
 _COMPARISONS = {"Eq": "=", "NotEq": "<>", "Lt": "<", "LtEq": "<=", "Gt": ">", "GtEq": ">="}
@@ -38,7 +38,7 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def kind_of(data_type: str, metadata: Mapping[str, str], postgres: bool) -> Kind | None:
+def kind_of(data_type: str, metadata: Mapping[str, str], by_dray: bool) -> Kind | None:
     """What may be asked of a column; None if nothing.
 
     Parameters
@@ -47,8 +47,8 @@ def kind_of(data_type: str, metadata: Mapping[str, str], postgres: bool) -> Kind
         The Arrow type.
     metadata : mapping
         The field's metadata. It names types of PostgreSQL that come as another type.
-    postgres : bool
-        Whether the source is PostgreSQL rather than a Dray server.
+    by_dray : bool
+        Whether a Dray server compares the values, rather than a database, also one behind it.
     """
     if "dray:postgresql:type" in metadata or "ARROW:extension:name" in metadata:
         return None
@@ -58,10 +58,10 @@ def kind_of(data_type: str, metadata: Mapping[str, str], postgres: bool) -> Kind
         return "date"
     if data_type in ("Utf8", "LargeUtf8", "Utf8View"):
         # Collations, char(n) and citext have equal values that differ.
-        return "loose text" if postgres else "text"
+        return "text" if by_dray else "loose text"
     if data_type in _INTEGERS:
         # PostgreSQL's unsigned types, such as oid, lack operators.
-        return "other" if postgres and data_type.startswith("U") else "integer"
+        return "integer" if by_dray or not data_type.startswith("U") else "other"
     if data_type.startswith(("Float", "Decimal", "Time", "UInt", "Binary", "LargeBinary")):
         return "other"
     # A composite with nothing but NULLs is NULL in SQL.

@@ -140,7 +140,8 @@ class _Source:
         options: ScanOptions,
     ) -> None:
         self._relation = relation
-        self._ordered = statement is not None and bool(
+        # Whether the statement is sent as it is.
+        self._as_it_is = statement is not None and bool(
             re.search(r"\border\s+by\b", statement, re.IGNORECASE)
         )
         # The whole relation, and whether asking for its first rows gives these rows.
@@ -162,12 +163,17 @@ class _Source:
                 raise UsageError("two columns have the same name", "name them in SQL with AS")
             fields = result._native.fields
             frame = result.to_polars()
-            postgres = result.stats.path != "server"
+            dialect = connection._native.dialect
+        # Elsewhere a column's name between double quotes may be a text.
+        if statement is not None and dialect not in ("dray", "postgresql"):
+            self._as_it_is = True
         self.schema = dict(frame.schema)
         # Other values of `nonfinite` turn values into NULL or text that the source does not see so.
-        certain = self._reading.get("nonfinite", "error") == "error" or not postgres
+        certain = dialect == "dray" or (
+            dialect != "other" and self._reading.get("nonfinite", "error") == "error"
+        )
         self._kinds = {
-            name: kind_of(data_type, metadata, postgres) if certain else None
+            name: kind_of(data_type, metadata, dialect == "dray") if certain else None
             for name, data_type, metadata in fields
         }
 
@@ -186,7 +192,7 @@ class _Source:
         ]
         # With both, the first rows of the source are meant, and of these the ones that match.
         where = None
-        if predicate is not None and n_rows is None and not self._ordered:
+        if predicate is not None and n_rows is None and not self._as_it_is:
             where = condition(predicate, self._kinds)
         columns = needed or list(self.schema)[:1]
         with (
@@ -198,7 +204,7 @@ class _Source:
     def _start(
         self, connection: Connection, columns: list[str], where: str | None, n_rows: int | None
     ) -> Result:
-        if self._ordered:
+        if self._as_it_is:
             return self._query(connection, self._whole)
         whole = f"SELECT {', '.join(map(quoted, columns))} FROM {self._relation}"
         # Of a query's rows, the first ones are those that it sends first.

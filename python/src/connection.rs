@@ -55,9 +55,11 @@ pub fn connect(
     // What a check raised comes before the error of the connection that it ended.
     let connection = connection.map_err(|error| raised.unwrap_or_else(|| exception(py, &error)))?;
     let address = connection.place().to_owned();
+    let dialect = connection.dialect().dialect_name();
     Ok(Connection {
         server: connection.server().to_owned(),
         address,
+        dialect,
         slot: ConnectionSlot::new(connection),
     })
 }
@@ -74,6 +76,8 @@ pub struct Connection {
     server: String,
     #[pyo3(get)]
     address: String,
+    #[pyo3(get)]
+    dialect: &'static str,
     pub(crate) slot: ConnectionSlot,
 }
 

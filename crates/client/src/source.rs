@@ -81,6 +81,18 @@ pub enum SourceKind {
     Other,
 }
 
+impl SourceKind {
+    /// The name of its SQL: `dray`, `postgresql`, `mysql` or `other`.
+    pub fn dialect_name(self) -> &'static str {
+        match self {
+            Self::Dray => "dray",
+            Self::Postgres => "postgresql",
+            Self::Mysql => "mysql",
+            Self::Other => "other",
+        }
+    }
+}
+
 /// A connection to a server, in the server's protocol. It runs one statement at a time.
 pub(crate) trait Source: Debug + Send {
     /// The server's name and version.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use arrow::array::{Array, StructArray};
 use arrow::datatypes::SchemaRef;
 use arrow::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
-use dray_client::{Estimate, SourceKind, export};
+use dray_client::{Estimate, export};
 use jni::objects::{JByteArray, JClass, JLongArray, JObjectArray, JString};
 use jni::sys::{jboolean, jint, jlong};
 use jni::{Env, EnvUnowned};
@@ -154,13 +154,7 @@ extern "system" fn Java_dray_spark_Native_dialect<'local>(
     run(env, |env| {
         let handle = handles::find(handle)?;
         let State::Description(description) = &*handle.lock() else { return Err(out_of_turn()) };
-        let dialect = match description.dialect {
-            SourceKind::Dray => "dray",
-            SourceKind::Postgres => "postgresql",
-            SourceKind::Mysql => "mysql",
-            SourceKind::Other => "other",
-        };
-        Ok(env.new_string(dialect)?)
+        Ok(env.new_string(description.dialect.dialect_name())?)
     })
 }
 

@@ -79,7 +79,7 @@ def pushing(spark: SparkSession) -> Iterator[SparkSession]:
 
 def load(spark: SparkSession, url: str, **options: object) -> DataFrame:
     # Each frame that was executed holds a connection until its lease ends.
-    reader = spark.read.format("dray").option("url", url).option("lease", "40")
+    reader = spark.read.format("dray").option("url", url).option("lease", "15")
     for name, value in options.items():
         reader = reader.option(name, str(value))
     return reader.load()
@@ -235,7 +235,7 @@ def test_executors_get_no_password(spark: SparkSession, postgres: PostgresServer
     import dray.spark
 
     url = postgres.uri().replace("postgres@", "postgres:hidden@")
-    source = dray.spark.DrayDataSource({"url": url, "dbtable": "pairs"})
+    source = dray.spark.DrayDataSource({"url": url, "dbtable": "pairs", "lease": "15"})
     reader = source.reader(source.schema())
     assert b"hidden" not in dumps((reader, source))
     part = reader.partitions()[0]

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import adbc_client
+import polars
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -50,6 +51,21 @@ def test_parameters(server: Relay) -> None:
         assert list(connection.query(sql, ["ü", 7]).rows()) == [("row 7", "ü")]
         with pytest.raises(dray.Error, match="1 "):
             connection.query(sql, ["ü"]).arrow()
+
+
+def test_scans_lose_no_rows(server: Relay, name: str) -> None:
+    """A database compares texts and quotes names in its own way, also behind a server."""
+    texts = {
+        "pg": 'SELECT id, name COLLATE "en-x-icu" AS name',
+        "maria": "SELECT id, name COLLATE utf8mb4_general_ci AS name",
+    }[name]
+    rows = "(SELECT 1 AS id, 'a' AS name UNION SELECT 2, 'B' UNION SELECT 3, 'C') AS v"
+    frame = dray.scan(server.uri(name), sql=f"{texts} FROM {rows}")
+    assert frame.select("name").collect()["name"].sort().to_list() == ["B", "C", "a"]
+    few = frame.filter(polars.col("name") < "b").select("id").collect()
+    assert few["id"].sort().to_list() == [1, 2, 3]
+    (head,) = frame.filter(polars.col("name") == "C").head(1).collect()["id"]
+    assert head == 3
 
 
 def test_results_without_rows_or_columns(connection: dray.Connection, server: Relay) -> None:

@@ -8,8 +8,8 @@ use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SessionState;
-use datafusion::object_store::ObjectStoreExt;
 use datafusion::object_store::path::Path;
+use datafusion::object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 use datafusion::parquet::basic::Type as PhysicalType;
 use datafusion::parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 
@@ -19,6 +19,8 @@ use super::{parquet_types, store};
 
 /// Rows of the engine's batches.
 const BATCH_ROWS: u64 = 8192;
+/// A file ends with the length of its footer (4 bytes) and "PAR1".
+const TAIL_BYTES: u64 = 8;
 
 /// Reads the columns and the number of rows of a file.
 pub(super) async fn infer(
@@ -30,6 +32,7 @@ pub(super) async fn infer(
         Path::parse(&file.name).map_err(|cause| DataFusionError::External(Box::new(cause)))?;
     let store = state.runtime_env().object_store(store::file_url(&file.name)?)?;
     let object = store.head(&location).await?;
+    check_tail(store.as_ref(), &object).await?;
     let metadata = DFParquetMetadata::new(store.as_ref(), &object)
         .with_file_metadata_cache(Some(state.runtime_env().cache_manager.get_file_metadata_cache()))
         .fetch_metadata()
@@ -42,6 +45,26 @@ pub(super) async fn infer(
         metadata.row_groups().iter().flat_map(|group| oversized(group, &schema, batch_bytes_max));
     file.set_oversized(oversized.collect());
     Ok((Columns::Typed(schema), Some(rows)))
+}
+
+/// Refuses a footer that is longer than its file, which the reader does not notice.
+async fn check_tail(store: &dyn ObjectStore, object: &ObjectMeta) -> Result<()> {
+    let Some(start) = object.size.checked_sub(TAIL_BYTES) else {
+        let what = format!("it has {} bytes, too few for a Parquet file", object.size);
+        return Err(DataFusionError::Execution(what));
+    };
+    let tail = store.get_range(&object.location, start..object.size).await?;
+    let Some(footer_bytes) = tail.first_chunk().map(|bytes| u32::from_le_bytes(*bytes)) else {
+        return Err(DataFusionError::Execution("its end can't be read".to_owned()));
+    };
+    match u64::from(footer_bytes) <= start {
+        true => Ok(()),
+        false => Err(DataFusionError::Execution(format!(
+            "its footer would have {footer_bytes} bytes, and the file has {}: it is cut off, or no \
+             Parquet file",
+            object.size
+        ))),
+    }
 }
 
 /// The columns of a row group whose average batch is too large: a few kilobytes can decompress to

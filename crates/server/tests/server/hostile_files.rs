@@ -97,6 +97,26 @@ fn replace(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
 /// The bytes after the count in a file's footer: the list of row groups.
 const OF_FILE: &[u8] = &[0x19];
 
+#[tokio::test]
+async fn parquet_files_with_any_byte_of_their_footers_changed_are_opened_or_refused() {
+    let file = numbers();
+    let tail = &file[file.len() - 8..];
+    let footer_bytes = u32::from_le_bytes(tail[..4].try_into().unwrap()) as usize;
+    let hostile = [&b""[..], b"PAR1", b"PAR1PAR1", b"PAR1 no footer PAR1"].map(<[u8]>::to_vec);
+    let changed = (file.len() - 8 - footer_bytes..file.len()).flat_map(|i| {
+        [0x7f, 0xff].map(|byte| {
+            let mut bad = file.clone();
+            bad[i] = byte;
+            bad
+        })
+    });
+    for bad in hostile.into_iter().chain(changed) {
+        if let Err(error) = open("t.parquet", &bad).await {
+            assert!(!error.contains("panicked"), "{error}");
+        }
+    }
+}
+
 /// Like `repeated_no_annotation.parquet` of Apache's test files: its footer declares no rows, and
 /// it has six. The engine uses the declared number as the limit of a batch, and returns nothing.
 #[tokio::test]
