@@ -18,7 +18,8 @@ import pytest
 from mysql_server import MariaServer
 from postgres_server import PostgresServer
 from pymysql.converters import encoders
-from reading import failure, load, partitions, reports, wait_for
+import reading
+from reading import failure, partitions, reports, wait_for
 from relay_server import Relay, relay
 
 if TYPE_CHECKING:
@@ -92,6 +93,10 @@ def scanned(frame: DataFrame) -> str:
     return found[1]
 
 
+def load(spark: SparkSession, url: str, **options: object) -> DataFrame:
+    return reading.load(spark, url, **{"pushDown": "true", **options})
+
+
 def text(frame: DataFrame, sql: str) -> list[str]:
     # NaN is not equal to itself, and which zero stands for both is nobody's business.
     texts = [re.sub(r"\b-0\.0\b|-0\.0", "0.0", str(tuple(row))) for row in frame.collect()]
@@ -105,7 +110,7 @@ def compare(spark: SparkSession, url: str, table: str, conditions: list[str]) ->
     load(spark, url, dbtable=table, pushDown="false").createOrReplaceTempView("plain")
     for sql in [f"SELECT id FROM {{}} WHERE {condition}" for condition in conditions] + STATEMENTS:
         plain = spark.sql(sql.format("plain"))
-        assert not re.search("WHERE|count|LIMIT|GROUP BY|ORDER BY", scanned(plain))
+        assert not re.search("WHERE|count|GROUP BY|ORDER BY", scanned(plain))
         frame = spark.sql(sql.format("pushed"))
         assert text(frame, sql) == text(plain, sql), scanned(frame)
         pushed += scanned(frame) != scanned(plain)

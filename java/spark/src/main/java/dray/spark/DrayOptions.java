@@ -30,7 +30,7 @@ final class DrayOptions implements Serializable {
         maxConnections("the most parts that a scan is divided into, whatever else is set"),
         bytesPerPartition("how many bytes of Arrow data a part should have"),
         lease("how many seconds a scan's parts can be read"),
-        pushDown("whether the database filters, aggregates, sorts and limits: true, false"),
+        pushDown("whether the database filters, aggregates and sorts: true, false"),
         taskMemory("the most bytes of batches that a task holds"),
         numeric("what numeric without a precision becomes: text, float64, decimal(p,s)"),
         nonfinite("what infinite dates and NaN among decimals become: error, null, text"),
@@ -165,9 +165,9 @@ final class DrayOptions implements Serializable {
         return number(Name.lease, 1, LEASE_SECONDS_MAX).orElse(LEASE_SECONDS) * 1000;
     }
 
-    /** Whether more than the choice of columns is pushed down. */
+    /** Whether more than the choice of columns and a limit is pushed down. */
     boolean isPushDown() {
-        String text = values.getOrDefault(Name.pushDown, "true").toLowerCase(Locale.ROOT);
+        String text = values.getOrDefault(Name.pushDown, "false").toLowerCase(Locale.ROOT);
         if (!text.equals("true") && !text.equals("false")) {
             throw new DrayException("option pushDown is \"" + text + "\", expected true or false");
         }

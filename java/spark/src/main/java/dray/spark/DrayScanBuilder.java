@@ -120,7 +120,7 @@ final class DrayScanBuilder implements SupportsPushDownV2Filters, SupportsPushDo
 
     @Override
     public boolean pushLimit(int limit) {
-        if (limit > LIMIT_MAX || Pushdown.dialect(options, table).isEmpty()) {
+        if (limit > LIMIT_MAX || table.dialect().translation().isEmpty()) {
             return false;
         }
         statement = statement.withLimit(limit);
@@ -141,7 +141,7 @@ final class DrayScanBuilder implements SupportsPushDownV2Filters, SupportsPushDo
 
     @Override
     public Scan build() {
-        return new DrayScan(options, statement, schema, 
+        return new DrayScan(options, statement, schema,
                 statement.equals(described) ? result : null);
     }
 }

@@ -22,7 +22,7 @@ import org.slf4j.LoggerFactory;
 record Pushdown(Dialect dialect, List<SourceColumn> columns) {
     private static final Logger LOG = LoggerFactory.getLogger(Pushdown.class);
 
-    /** How the database writes what Spark means. None if only columns are to be pushed down. */
+    /** How the database writes what Spark means. None if Spark does the work. */
     static Optional<Dialect> dialect(DrayOptions options, Description table) {
         return options.isPushDown() ? table.dialect().translation() : Optional.empty();
     }

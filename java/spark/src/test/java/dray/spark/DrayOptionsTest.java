@@ -63,8 +63,8 @@ class DrayOptionsTest {
 
     @Test
     void pushDown() {
-        assertTrue(options("dbtable", "t").isPushDown());
-        assertFalse(options("dbtable", "t", "pushdown", "False").isPushDown());
+        assertFalse(options("dbtable", "t").isPushDown());
+        assertTrue(options("dbtable", "t", "pushdown", "True").isPushDown());
         assertTrue(refused("dbtable", "t", "pushDown", "no").contains("true or false"));
         assertTrue(refused("dbtable", "t", "pushDownLimit", "no").contains("pushDown is the"));
         DataType decimal = DataTypes.createDecimalType(9, 2);
