@@ -58,7 +58,7 @@ def test_columns_and_limits_are_pushed(spark: SparkSession, postgres: PostgresSe
 
 
 def test_no_column_is_read_for_a_count(spark: SparkSession, postgres: PostgresServer) -> None:
-    orders = load(spark, postgres.uri(), dbtable="orders", numPartitions=4)
+    orders = load(spark, postgres.uri(), dbtable="orders", numPartitions=4, pushDown="false")
     start = postgres.log_bytes()
     assert orders.count() == ORDERS
     assert "SELECT 1 AS dray_row FROM orders" in postgres.log(start)
@@ -108,7 +108,9 @@ def test_all_parts_have_one_snapshot(spark: SparkSession, postgres: PostgresServ
     mover.start()
     try:
         for _ in range(3):
-            moving = load(spark, postgres.uri(), dbtable="moving", numPartitions=4)
+            moving = load(
+                spark, postgres.uri(), dbtable="moving", numPartitions=4, pushDown="false"
+            )
             (row,) = moving.selectExpr(
                 "count(*)", "sum(amount)", "count(DISTINCT id)", "max(id)"
             ).collect()
@@ -215,7 +217,9 @@ def test_shapes(spark: SparkSession, postgres: PostgresServer) -> None:
 
 def test_servers(spark: SparkSession, server: Relay, maria: MariaServer) -> None:
     for source, parts in [("pg", 4), ("maria", 4)]:
-        orders = load(spark, server.uri(source), dbtable="orders", numPartitions=4)
+        orders = load(
+            spark, server.uri(source), dbtable="orders", numPartitions=4, pushDown="false"
+        )
         assert partitions(orders) == parts
         (row,) = orders.selectExpr("count(*)", "sum(id)", "count(DISTINCT name)").collect()
         assert tuple(row) == (ORDERS, ORDERS * (ORDERS + 1) // 2, ORDERS)

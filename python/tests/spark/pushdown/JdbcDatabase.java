@@ -95,9 +95,7 @@ final class JdbcDatabase implements Database {
     private List<SourceColumn> describe(List<NastyTable.Column> table) throws SQLException {
         var rows = new ArrayList<String[]>();
         var names = table.stream().map(NastyTable.Column::name).toList();
-        String sql = dialect instanceof MySql mysql
-                ? mysql.describeTable(connection.getCatalog(), "t", names)
-                : dialect.describe("t", names).orElseThrow();
+        String sql = dialect.describe("t", names).orElseThrow();
         try (var statement = connection.createStatement();
                 var found = statement.executeQuery(sql)) {
             while (found.next()) {

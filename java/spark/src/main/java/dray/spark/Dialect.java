@@ -1,5 +1,8 @@
 package dray.spark;
 
+import java.util.Locale;
+import java.util.Optional;
+
 /** Whose SQL a server takes. */
 enum Dialect {
     DRAY('"'),
@@ -22,6 +25,11 @@ enum Dialect {
             case "mysql": return MYSQL;
             default: return OTHER;
         }
+    }
+
+    /** How the server writes what Spark means; none of {@link #OTHER}. */
+    Optional<dray.spark.pushdown.Dialect> translation() {
+        return dray.spark.pushdown.Dialect.of(name().toLowerCase(Locale.ROOT));
     }
 
     /** An identifier that means exactly this name. */

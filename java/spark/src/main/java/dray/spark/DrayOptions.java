@@ -11,6 +11,11 @@ import java.util.OptionalLong;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DateType;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.TimestampNTZType;
+import org.apache.spark.sql.types.TimestampType;
 
 /** All options of the connector. Their names are not case-sensitive, as everywhere in Spark. */
 final class DrayOptions implements Serializable {
@@ -25,6 +30,7 @@ final class DrayOptions implements Serializable {
         maxConnections("the most parts that a scan is divided into, whatever else is set"),
         bytesPerPartition("how many bytes of Arrow data a part should have"),
         lease("how many seconds a scan's parts can be read"),
+        pushDown("whether the database filters, aggregates and sorts: true, false"),
         taskMemory("the most bytes of batches that a task holds"),
         numeric("what numeric without a precision becomes: text, float64, decimal(p,s)"),
         nonfinite("what infinite dates and NaN among decimals become: error, null, text"),
@@ -59,6 +65,7 @@ final class DrayOptions implements Serializable {
     private static final long LEASE_SECONDS_MAX = 24 * 3600;
     static final int PARTS_MAX = 65536;
     private static final long TASK_MEMORY = 1L << 30;
+    private static final String NONFINITE_ERROR = "error";
 
     private final LinkedHashMap<Name, String> values = new LinkedHashMap<>();
 
@@ -80,6 +87,7 @@ final class DrayOptions implements Serializable {
         atMost();
         bytesPerPartition();
         leaseMs();
+        isPushDown();
         taskMemory();
     }
 
@@ -155,6 +163,25 @@ final class DrayOptions implements Serializable {
 
     long leaseMs() {
         return number(Name.lease, 1, LEASE_SECONDS_MAX).orElse(LEASE_SECONDS) * 1000;
+    }
+
+    /** Whether more than the choice of columns and a limit is pushed down. */
+    boolean isPushDown() {
+        String text = values.getOrDefault(Name.pushDown, "false").toLowerCase(Locale.ROOT);
+        if (!text.equals("true") && !text.equals("false")) {
+            throw new DrayException("option pushDown is \"" + text + "\", expected true or false");
+        }
+        return text.equals("true");
+    }
+
+    /** Whether a column of the type has the database's values, and NULL only where it has. */
+    boolean isExact(DataType type) {
+        boolean decimal = type instanceof DecimalType;
+        boolean time = type instanceof DateType || type instanceof TimestampType
+                || type instanceof TimestampNTZType;
+        String nonfinite = values.getOrDefault(Name.nonfinite, NONFINITE_ERROR);
+        return !(decimal && values.containsKey(Name.numeric))
+                && (!(decimal || time) || nonfinite.equals(NONFINITE_ERROR));
     }
 
     /** The most bytes of batches that a task holds. */

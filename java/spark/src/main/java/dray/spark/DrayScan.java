@@ -20,18 +20,17 @@ final class DrayScan implements Scan, Batch, SupportsReportStatistics {
     private final DrayOptions options;
     private final Statement statement;
     private final StructType schema;
-    /** Null until it is asked for, if it is not the table's. */
+    /** Null until it is asked for, if it is not known before. */
     private Description description;
     /** Null until partitions are asked for. */
     private Snapshot snapshot;
 
-    DrayScan(DrayOptions options, Description table, Statement statement, StructType schema) {
+    DrayScan(DrayOptions options, Statement statement, StructType schema,
+            Description description) {
         this.options = options;
         this.statement = statement;
         this.schema = schema;
-        boolean isWhole = schema.equals(table.schema()) && statement.where().isEmpty()
-                && statement.groupBy().isEmpty() && statement.limit().isEmpty();
-        description = isWhole ? table : null;
+        this.description = description;
     }
 
     @Override

@@ -1,6 +1,7 @@
 package dray.spark;
 
 import java.util.List;
+import java.util.Optional;
 import java.util.Set;
 import java.util.function.Function;
 import java.util.stream.Stream;
@@ -16,6 +17,8 @@ final class DrayTable implements Table, SupportsRead {
     private final DrayOptions options;
     private final Description description;
     private final Statement statement;
+    /** Null until a scan asks for it. */
+    private Optional<Pushdown> pushdown;
 
     private DrayTable(String name, DrayOptions options, String all,
             Function<List<String>, Statement> statement) {
@@ -76,6 +79,13 @@ final class DrayTable implements Table, SupportsRead {
 
     @Override
     public DrayScanBuilder newScanBuilder(CaseInsensitiveStringMap ofScan) {
-        return new DrayScanBuilder(options, description, statement);
+        return new DrayScanBuilder(options, description, this::pushdown, statement);
+    }
+
+    private synchronized Optional<Pushdown> pushdown() {
+        if (pushdown == null) {
+            pushdown = Pushdown.of(options, description, statement.from());
+        }
+        return pushdown;
     }
 }

@@ -64,13 +64,7 @@ final class Snapshot {
         if (expected.isEmpty()) {
             return;
         }
-        boolean same = found.length() == expected.length();
-        for (int i = 0; same && i < found.length(); i++) {
-            same = found.apply(i).name().equals(expected.apply(i).name())
-                    && found.apply(i).dataType().asNullable().equals(
-                            expected.apply(i).dataType().asNullable());
-        }
-        if (!same) {
+        if (!SparkTypes.areSame(found, expected)) {
             throw new DrayException("the columns are not those that were planned: "
                     + found.simpleString() + ", expected " + expected.simpleString()
                     + " (load the table anew)");

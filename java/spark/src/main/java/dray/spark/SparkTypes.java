@@ -41,6 +41,17 @@ final class SparkTypes {
         return new StructType(fields.stream().map(SparkTypes::field).toArray(StructField[]::new));
     }
 
+    /** Whether both have columns of the same names and types. */
+    static boolean areSame(StructType found, StructType expected) {
+        boolean same = found.length() == expected.length();
+        for (int i = 0; same && i < found.length(); i++) {
+            same = found.apply(i).name().equals(expected.apply(i).name())
+                    && found.apply(i).dataType().asNullable().equals(
+                            expected.apply(i).dataType().asNullable());
+        }
+        return same;
+    }
+
     private static StructField field(Field field) {
         return new StructField(
                 field.getName(), type(field), field.isNullable(), Metadata.empty());

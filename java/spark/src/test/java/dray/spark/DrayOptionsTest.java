@@ -2,6 +2,7 @@ package dray.spark;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -9,6 +10,8 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.Map;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
 import org.junit.jupiter.api.Test;
 
 class DrayOptionsTest {
@@ -56,6 +59,25 @@ class DrayOptionsTest {
             assertTrue(refused("dbtable", "t", "numPartitions", wrong).contains("expected"));
         }
         assertTrue(refused("dbtable", "t", "lease", "86401").contains("from 1 to 86400"));
+    }
+
+    @Test
+    void pushDown() {
+        assertFalse(options("dbtable", "t").isPushDown());
+        assertTrue(options("dbtable", "t", "pushdown", "True").isPushDown());
+        assertTrue(refused("dbtable", "t", "pushDown", "no").contains("true or false"));
+        assertTrue(refused("dbtable", "t", "pushDownLimit", "no").contains("pushDown is the"));
+        DataType decimal = DataTypes.createDecimalType(9, 2);
+        DrayOptions exact = options("dbtable", "t", "nonfinite", "error");
+        assertTrue(exact.isExact(decimal) && exact.isExact(DataTypes.DateType));
+        DrayOptions rounded = options("dbtable", "t", "numeric", "decimal(9,2)");
+        assertTrue(!rounded.isExact(decimal) && rounded.isExact(DataTypes.DateType));
+        DrayOptions nulls = options("dbtable", "t", "nonfinite", "null");
+        for (DataType type : new DataType[] {decimal, DataTypes.DateType,
+            DataTypes.TimestampType, DataTypes.TimestampNTZType}) {
+            assertFalse(nulls.isExact(type));
+        }
+        assertTrue(nulls.isExact(DataTypes.StringType) && nulls.isExact(DataTypes.DoubleType));
     }
 
     @Test

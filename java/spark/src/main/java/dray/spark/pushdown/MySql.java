@@ -2,6 +2,7 @@ package dray.spark.pushdown;
 
 import java.nio.charset.StandardCharsets;
 import java.util.List;
+import java.util.Optional;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.apache.spark.sql.types.DataType;
@@ -19,18 +20,32 @@ public final class MySql implements Dialect {
     /** {@code max_sort_length} bytes of strings are sorted: so many characters always fit. */
     private static final int SORTED_CHARACTERS_MAX = 255;
     private static final int SCALE_MAX = 30;
+    private static final String NAME = "(`(?:[^`]|``)+`|[0-9A-Za-z_$]+)";
+    private static final Pattern TABLE = Pattern.compile("(?:" + NAME + "\\.)?" + NAME);
 
     @Override
     public String identifier(String name) {
         return '`' + name.replace("`", "``") + '`';
     }
 
-    /** A statement that tells the types of a table's columns, for {@link SourceColumn#list}. */
-    public String describeTable(String schema, String table, List<String> names) {
+    /** Only of a table, which may be {@code schema.table}. */
+    @Override
+    public Optional<String> describe(String from, List<String> names) {
+        Matcher table = TABLE.matcher(from);
+        if (!table.matches()) {
+            return Optional.empty();
+        }
+        String schema = table.group(1) == null ? "database()" : string(unquoted(table.group(1)));
         String all = String.join(", ", names.stream().map(MySql::string).toList());
-        return "SELECT field(column_name, " + all + ") AS n, column_type, collation_name"
-                + " FROM information_schema.columns WHERE table_schema = " + string(schema)
-                + " AND table_name = " + string(table) + " HAVING n > 0 ORDER BY n";
+        return Optional.of("SELECT field(column_name, " + all + ") AS n, column_type,"
+                + " collation_name FROM information_schema.columns WHERE table_schema = " + schema
+                + " AND table_name = " + string(unquoted(table.group(2)))
+                + " HAVING n > 0 ORDER BY n");
+    }
+
+    private static String unquoted(String name) {
+        return name.startsWith("`")
+                ? name.substring(1, name.length() - 1).replace("``", "`") : name;
     }
 
     @Override

@@ -73,8 +73,14 @@ public final class PostgreSql implements Dialect {
 
     @Override
     public String isNull(SourceColumn column) {
-        // A row of NULLs IS NULL, but it is DISTINCT from it.
-        return "(" + identifier(column.name()) + " IS NOT DISTINCT FROM NULL)";
+        String name = identifier(column.name());
+        try {
+            column(column);
+            return "(" + name + " IS NULL)";
+        } catch (Untranslatable other) {
+            // It may be a row, and a row of NULLs IS NULL. Scans with this function are divided.
+            return "(num_nulls(" + name + ") = 1)";
+        }
     }
 
     @Override

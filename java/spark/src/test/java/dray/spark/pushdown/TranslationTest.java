@@ -60,6 +60,27 @@ class TranslationTest {
     }
 
     @Test
+    void nulls() {
+        assertEquals("(\"v\" IS NULL)", sql(POSTGRESQL, predicate("IS_NULL", column("v"))));
+        assertEquals("(num_nulls(\"any\") = 1)",
+                sql(POSTGRESQL, predicate("IS_NULL", column("any"))));
+        assertEquals("(`v` <=> NULL)", sql(MYSQL, predicate("IS_NULL", column("v"))));
+    }
+
+    @Test
+    void tablesOfMySql() {
+        String one = MYSQL.describe("orders", List.of("it's")).orElseThrow();
+        assertTrue(one.contains("field(column_name, _utf8mb4 X'69742773')"), one);
+        assertTrue(one.contains("table_schema = database() AND table_name = _utf8mb4 'orders'"));
+        String two = MYSQL.describe("shop.`a ``b`", List.of("i")).orElseThrow();
+        assertTrue(two.contains(
+                "table_schema = _utf8mb4 'shop' AND table_name = _utf8mb4 'a `b'"), two);
+        for (String other : List.of("(SELECT 1) AS t", "t AS u", "a, b", "`a`b`", "a.b.c")) {
+            assertTrue(MYSQL.describe(other, List.of("i")).isEmpty(), other);
+        }
+    }
+
+    @Test
     void numbers() {
         Predicate less = predicate("<", column("i"), number(-5));
         assertEquals("(\"i\" < '-5'::integer)", sql(POSTGRESQL, less));

@@ -1,0 +1,266 @@
+"""What the connector pushes down reaches the database, and the rows are those of Spark's own work.
+
+The translations themselves are compared with Spark by `test_pushdown.py`.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import math
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from mysql_server import MariaServer
+from postgres_server import PostgresServer
+from pymysql.converters import encoders
+import reading
+from reading import failure, partitions, reports, wait_for
+from relay_server import Relay, relay
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: Rows on which databases disagree with Spark: in text, a char(6), a float, a decimal and a date.
+STRINGS = ["a", "A", "a ", "ä", "", "b", "it's", "x\\y", "%", "Zebra", None]
+FLOATS = [0.0, -0.0, 1.5, -1.5, math.nan, math.inf, -math.inf, 1e300, None]
+CONDITIONS = [
+    "s = 'a'",
+    "s = 'a '",
+    "s < 'b'",
+    "s >= 'a' AND s <> 'ä'",
+    "s IN ('A', 'it\\'s', 'x\\\\y', '')",
+    "s LIKE 'a%'",
+    "c = 'a'",
+    "rtrim(c) = 'a'",
+    "c IS NULL OR c > 'A'",
+    "x = 'NaN'",
+    "x > 1",
+    "x = 0 AND NOT s = 'b'",
+    "x < 0 OR x IS NULL",
+    "n > 1.25 AND id < 900",
+    "n = 1.250",
+    "NOT (n < 1)",
+    "d >= DATE '2020-02-29' AND d IS NOT NULL",
+    "year(d) = 2020",
+    "s <=> NULL",
+    "i + 1 > 5 AND upper(s) = 'A'",
+    "id % 7 = 3",
+]
+STATEMENTS = [
+    "SELECT count(*), count(s), count(DISTINCT s), sum(i), sum(n), min(d), max(d) FROM {}",
+    "SELECT min(s), max(s), min(c), max(c), min(x), max(x), avg(n), count_if(x > 0) FROM {}",
+    "SELECT s, count(*), sum(i) FROM {} GROUP BY s",
+    "SELECT c, max(n) FROM {} WHERE i > 1 GROUP BY c",
+    "SELECT x, count(*) FROM {} GROUP BY x",
+    "SELECT d, i, count(*) FROM {} WHERE s >= 'a' GROUP BY d, i",
+    "SELECT DISTINCT s FROM {}",
+    "SELECT id, s FROM {} ORDER BY s DESC NULLS LAST, id LIMIT 9",
+    "SELECT id, c FROM {} ORDER BY c, id LIMIT 9 OFFSET 5",
+    "SELECT id, x FROM {} WHERE x IS NOT NULL ORDER BY x, id LIMIT 100",
+    "SELECT id FROM {} ORDER BY d DESC, n, id LIMIT 20",
+    "SELECT count(*) FROM {} WHERE s = 'nothing'",
+    "SELECT sum(i) FROM {} WHERE s = 'nothing'",
+]
+
+
+def rows() -> list[tuple[object, ...]]:
+    """Of the columns id, s, c, x, n, d, i."""
+    first = datetime.date(2019, 12, 30)
+    return [
+        (
+            i,
+            STRINGS[i % len(STRINGS)],
+            STRINGS[i // 3 % len(STRINGS)],
+            FLOATS[i % len(FLOATS)],
+            None if i % 13 == 0 else decimal.Decimal(i % 50) / 4,
+            None if i % 17 == 0 else first + datetime.timedelta(days=i % 80),
+            i % 10,
+        )
+        for i in range(1000)
+    ]
+
+
+def scanned(frame: DataFrame) -> str:
+    """The statement of a scan, as EXPLAIN shows it."""
+    plan = frame._jdf.queryExecution().executedPlan().toString()
+    found = re.search(r"dray \[(SELECT .*?)\]( RuntimeFilters|\n|$)", plan, re.DOTALL)
+    assert found, plan
+    return found[1]
+
+
+def load(spark: SparkSession, url: str, **options: object) -> DataFrame:
+    return reading.load(spark, url, **{"pushDown": "true", **options})
+
+
+def text(frame: DataFrame, sql: str) -> list[str]:
+    # NaN is not equal to itself, and which zero stands for both is nobody's business.
+    texts = [re.sub(r"\b-0\.0\b|-0\.0", "0.0", str(tuple(row))) for row in frame.collect()]
+    return texts if "ORDER BY" in sql else sorted(texts)
+
+
+def compare(spark: SparkSession, url: str, table: str, conditions: list[str]) -> int:
+    """Compare with what Spark does by itself; returns how many scans had more than columns."""
+    pushed = 0
+    load(spark, url, dbtable=table).createOrReplaceTempView("pushed")
+    load(spark, url, dbtable=table, pushDown="false").createOrReplaceTempView("plain")
+    for sql in [f"SELECT id FROM {{}} WHERE {condition}" for condition in conditions] + STATEMENTS:
+        plain = spark.sql(sql.format("plain"))
+        assert not re.search("WHERE|count|GROUP BY|ORDER BY", scanned(plain))
+        frame = spark.sql(sql.format("pushed"))
+        assert text(frame, sql) == text(plain, sql), scanned(frame)
+        pushed += scanned(frame) != scanned(plain)
+    return pushed
+
+
+@pytest.fixture(scope="module")
+def nasty(postgres: PostgresServer) -> str:
+    """A table whose text compares without regard to accents and case in the database's mind."""
+    postgres.run(
+        "DROP TABLE IF EXISTS nasty",
+        "CREATE COLLATION IF NOT EXISTS blind "
+        "(provider = icu, locale = 'und-u-ks-level1', deterministic = false)",
+        "CREATE TABLE nasty (id integer, s text COLLATE blind, c char(6), x float8, "
+        "n numeric(9, 3), d date, i smallint)",
+    )
+    with postgres.connect() as connection:
+        connection.cursor().executemany(
+            "INSERT INTO nasty VALUES (%s, %s, %s, %s, %s, %s, %s)", rows()
+        )
+    return "nasty"
+
+
+def test_postgres(spark: SparkSession, postgres: PostgresServer, nasty: str) -> None:
+    assert compare(spark, postgres.uri(), nasty, CONDITIONS) > 25
+
+
+@pytest.fixture(scope="module")
+def nasty_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Relay]:
+    folder = tmp_path_factory.mktemp("nasty")
+    types = [pa.int32(), pa.string(), pa.string(), pa.float64(), pa.decimal128(9, 3), pa.date32()]
+    columns = [
+        pa.array(column, kind)
+        for column, kind in zip(zip(*rows(), strict=True), [*types, pa.int16()], strict=True)
+    ]
+    pq.write_table(pa.table(columns, names=list("lscxndi")), folder / "nasty.parquet")
+    with relay(str(folder)) as server:
+        yield server
+
+
+def test_files(spark: SparkSession, nasty_files: Relay) -> None:
+    table = "(SELECT l AS id, s, c, x, n, d, i FROM nasty) AS t"
+    assert compare(spark, nasty_files.uri(), table, CONDITIONS) > 20
+
+
+def test_mariadb(spark: SparkSession, maria: MariaServer) -> None:
+    maria.run(
+        "CREATE OR REPLACE TABLE nasty (id int, s varchar(20), c char(6), x double, "
+        "n decimal(9, 3), d date, i smallint) CHARACTER SET utf8mb4",
+    )
+    connection = maria.connect()
+    connection.encoders = encoders
+    finite = [
+        tuple(None if isinstance(v, float) and not math.isfinite(v) else v for v in row)
+        for row in rows()
+    ]
+    connection.cursor().executemany("INSERT INTO nasty VALUES (%s,%s,%s,%s,%s,%s,%s)", finite)
+    connection.commit()
+    connection.close()
+    assert compare(spark, maria.uri(), "nasty", CONDITIONS) > 20
+    strings = load(spark, maria.uri(), dbtable="nasty").where("s = 'a'").select("id")
+    # The column's own comparison finds the rows by an index.
+    assert "`s` = _utf8mb4 'a' AND " in scanned(strings)
+
+
+def test_aggregates_travel_as_one_row(spark: SparkSession, postgres: PostgresServer) -> None:
+    orders = load(spark, postgres.uri(), dbtable="orders", numPartitions=4)
+    start = postgres.log_bytes()
+    frame = orders.where("third = 2 AND name <> 'row 2'").selectExpr("count(*)", "sum(id)")
+    ids = range(5, 100_001, 3)
+    assert [tuple(row) for row in frame.collect()] == [(len(ids), sum(ids))]
+    sql = scanned(frame)
+    assert sql.startswith('SELECT count(*) AS "count_0", CAST(sum("id") AS bigint) AS "sum_1" FROM')
+    assert sql in postgres.log(start)
+    (report,) = wait_for(lambda: reports(spark, sql))
+    assert (report.parts(), report.rows()) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "id > 50000",
+        "name LIKE 'row 1%'",
+        "x < 7000 OR third = 1",
+        "third IS NULL",
+        "name > 'row 5'",
+    ],
+)
+def test_filters_leave_the_parts(
+    spark: SparkSession, postgres: PostgresServer, condition: str
+) -> None:
+    orders = load(spark, postgres.uri(), dbtable="orders", numPartitions=4)
+    found = orders.where(condition).select("id", "x")
+    assert " WHERE " in scanned(found) and partitions(found) == 4
+    plain = load(spark, postgres.uri(), dbtable="orders", pushDown="false").where(condition)
+    assert found.count() == plain.count() == len(found.collect())
+
+
+@pytest.mark.parametrize("source", ["pg", "maria"])
+def test_filters_behind_a_server(spark: SparkSession, server: Relay, source: str) -> None:
+    orders = load(spark, server.uri(source), dbtable="orders", numPartitions=4)
+    for condition, count in [("id > 50000", 50_000), ("name = 'row 7'", 1)]:
+        found = orders.where(condition).select("id")
+        assert " WHERE " in scanned(found) and partitions(found) == 4
+        assert len(found.collect()) == count
+
+
+def test_orders_with_limits(spark: SparkSession, postgres: PostgresServer) -> None:
+    orders = load(spark, postgres.uri(), dbtable="orders", numPartitions=4)
+    last = orders.orderBy(orders.third.desc_nulls_last(), orders.id.desc()).select("id").limit(2)
+    assert scanned(last).endswith('ORDER BY "third" DESC NULLS LAST, "id" DESC NULLS LAST LIMIT 2')
+    assert [row.id for row in last.collect()] == [99_998, 99_995]
+    # More rows are better read in parts.
+    assert "LIMIT" not in scanned(orders.orderBy("id").limit(70_000))
+
+
+def test_queries(spark: SparkSession, postgres: PostgresServer) -> None:
+    query = "SELECT o.id, p.name FROM orders o JOIN orders p ON o.id = p.id -- joined"
+    joined = load(spark, postgres.uri(), query=query)
+    found = joined.where("id = 7")
+    assert "\n) AS dray_query WHERE (" in found._jdf.queryExecution().executedPlan().toString()
+    assert [tuple(row) for row in found.collect()] == [(7, "row 7")]
+
+
+def test_values_that_spark_has_changed(spark: SparkSession, postgres: PostgresServer) -> None:
+    postgres.run(
+        "DROP TABLE IF EXISTS changed",
+        "CREATE TABLE changed (id integer, d date, n numeric(9, 2), m numeric)",
+        "INSERT INTO changed VALUES (1, 'infinity', 'NaN', 1.235), (2, '2024-01-01', 1, 2), "
+        "(3, NULL, NULL, NULL)",
+    )
+
+    def ids(condition: str, **options: str) -> list[int]:
+        options = {"dbtable": "changed", "numeric": "float64", **options}
+        return sorted(
+            r.id for r in load(spark, postgres.uri(), **options).where(condition).collect()
+        )
+
+    assert ids("d IS NULL AND id < 3", nonfinite="null") == [1]
+    assert ids("n IS NULL AND id < 3", nonfinite="null") == [1]
+    assert ids("d > DATE '2024-01-01'", nonfinite="null") == []
+    assert ids("d = 'infinity'", nonfinite="text") == [1]
+    assert ids("m > 1.2", nonfinite="null", numeric="float64") == [1, 2]
+    # What an error would be is not read.
+    assert ids("id = 2") == [2]
+    assert "d" in failure(lambda: ids("id = 1"))
+
+
+def test_switched_off(spark: SparkSession, postgres: PostgresServer) -> None:
+    orders = load(spark, postgres.uri(), dbtable="orders", pushDown="False")
+    assert scanned(orders.where("id = 1").select("x").limit(3)) == 'SELECT "id", "x" FROM orders'
+    said = failure(lambda: load(spark, postgres.uri(), dbtable="orders", pushDown="no"))
+    assert 'option pushDown is "no", expected true or false' in said
