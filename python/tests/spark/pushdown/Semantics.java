@@ -235,6 +235,11 @@ public final class Semantics {
         PushingSource.last = null;
         List<String> found = texts(spark.sql(sql.replace("{t}", "remote")), sql);
         PushingSource.Builder plan = PushingSource.last;
+        if (plan == null) {
+            // Spark knows that no row matches, and reads nothing.
+            check(expected.isEmpty(), sql + "\n    expected " + expected + ", nothing is read");
+            return;
+        }
         aggregated += plan.aggregates == null ? 0 : 1;
         ordered += plan.order.isEmpty() ? 0 : 1;
         joined += plan.joined ? 1 : 0;
