@@ -109,7 +109,10 @@ impl Store {
             let mut listed = store.0.store.list(Some(&folder));
             while let Some(meta) = listed.next().await {
                 let meta = meta.map_err(|cause| store.error(&cause))?;
-                let Some(parts) = meta.location.prefix_match(&folder) else { continue };
+                let Some(parts) = meta.location.prefix_match(&folder) else {
+                    let what = format!("the store listed '{}' below '{folder}'", meta.location);
+                    return Err(StoreError::new(StoreErrorKind::Other, what));
+                };
                 let key = parts.map(|part| part.as_ref().to_owned()).collect::<Vec<_>>().join("/");
                 // Some tools make an empty object for the folder itself.
                 if key.is_empty() {
@@ -231,11 +234,12 @@ impl Object {
             let get = |range| object.get(range);
             let mut read =
                 coalesce_ranges(&filled, get, OBJECT_STORE_COALESCE_DEFAULT).await?.into_iter();
+            let missing = || StoreError::new(StoreErrorKind::Other, "a range was not read");
             let bytes = ranges.iter().map(|range| match range.is_empty() {
-                true => Bytes::new(),
-                false => read.next().unwrap_or_default(),
+                true => Ok(Bytes::new()),
+                false => read.next().ok_or_else(missing),
             });
-            Ok(bytes.collect())
+            bytes.collect()
         })
         .await
     }

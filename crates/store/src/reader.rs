@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
 
-use crate::{Object, StoreError};
+use crate::{Object, StoreError, StoreErrorKind};
 
 /// The bytes of a request, unless more are asked for at once.
 const AHEAD_BYTES: u64 = 4 << 20;
@@ -40,8 +40,10 @@ impl ObjectReader {
             let end = at.saturating_add(wanted.max(AHEAD_BYTES)).min(size);
             *window = (at, self.object.wait_for(at..end)?);
         }
-        let from = usize::try_from(at - window.0).unwrap_or(usize::MAX);
-        Ok(window.1.get(from..).map(|rest| window.1.slice_ref(rest)).unwrap_or_default())
+        let rest = usize::try_from(at - window.0).ok().and_then(|from| window.1.get(from..));
+        // Nothing would look like the object's end.
+        let outside = || StoreError::new(StoreErrorKind::Other, "a read outside of what came");
+        Ok(window.1.slice_ref(rest.ok_or_else(outside)?))
     }
 
     /// Fills `buffer` from an offset.

@@ -67,6 +67,7 @@ impl PartitionedTable {
         let keys = keys.collect::<Vec<_>>();
         let fields = file_schema.fields().iter().chain(&keys).cloned().collect::<Vec<_>>();
         let schema = Schema::new_with_metadata(fields, file_schema.metadata().clone());
+        assert_eq!(files.len(), partitions.values.len(), "each file has the values of its folders");
         let files = files.iter().zip(&partitions.values).map(|(file, values)| Part {
             file: Arc::clone(file),
             values: values.clone(),
@@ -109,7 +110,11 @@ impl PartitionedTable {
     }
 
     /// A file as the engine reads it, with what is known of its rows.
-    async fn scanned(&self, state: &dyn Session, part: &Part) -> Result<PartitionedFile> {
+    async fn scanned(
+        &self,
+        state: &dyn Session,
+        part: &Part,
+    ) -> Result<(PartitionedFile, Arc<Statistics>)> {
         let meta = store::meta_of(&part.file)?;
         let statistics = part.statistics.get_or_try_init(|| async {
             let store = Arc::clone(&self.store) as Arc<dyn ObjectStore>;
@@ -122,8 +127,8 @@ impl PartitionedTable {
         let statistics = Arc::clone(statistics.await?);
         let mut file = PartitionedFile::from(meta);
         file.partition_values = part.values.clone();
-        file.statistics = Some(statistics);
-        Ok(file)
+        file.statistics = Some(Arc::clone(&statistics));
+        Ok((file, statistics))
     }
 }
 
@@ -173,10 +178,10 @@ impl TableProvider for PartitionedTable {
         for part in fitting {
             scanned.push(self.scanned(state, part));
         }
-        let files: Vec<PartitionedFile> =
+        let scanned: Vec<_> =
             futures::stream::iter(scanned).buffered(FOOTERS_AT_A_TIME).try_collect().await?;
-        let known = files.iter().filter_map(|file| file.statistics.as_deref());
-        let known = Statistics::try_merge_iter(known, &self.schema)?;
+        let (files, known): (Vec<_>, Vec<_>) = scanned.into_iter().unzip();
+        let known = Statistics::try_merge_iter(known.iter().map(AsRef::as_ref), &self.schema)?;
         let groups = FileGroup::new(files).split_files(state.config().target_partitions().max(1));
         let table = TableSchemaBuilder::from(&self.file_schema)
             .with_table_partition_cols(self.keys.clone())
