@@ -369,7 +369,7 @@ class Connection(Planning, Writes):
         progress : callable, optional
             Called with a :class:`Progress` about twenty times a second while the statement runs,
             and once at the end. An exception that it raises cancels the statement and propagates to
-            the caller.
+            the caller. MySQL's planner is asked for an estimate of the rows first.
 
         Returns
         -------
@@ -407,9 +407,14 @@ class Connection(Planning, Writes):
             ordered,
             progress,
         )
-        result = Result(native)
-        self._result = weakref.ref(result)
-        return result
+        try:
+            result = Result(native)
+            self._result = weakref.ref(result)
+            return result
+        except BaseException:
+            # An interrupt, whose traceback would keep the result.
+            native.close()
+            raise
 
     def objects(
         self,
@@ -477,9 +482,14 @@ class Connection(Planning, Writes):
             ordered,
             progress,
         )
-        objects = Objects(native)
-        self._result = weakref.ref(objects)
-        return objects
+        try:
+            objects = Objects(native)
+            self._result = weakref.ref(objects)
+            return objects
+        except BaseException:
+            # As in `query`.
+            native.close()
+            raise
 
     def close(self) -> None:
         """Close the connection. If a result is unread, cancel and close it first."""

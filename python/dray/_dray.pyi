@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, final, overload
 
+from typing_extensions import Self
+
 __version__: str
 
 def connect(
@@ -15,6 +17,13 @@ def connect(
     local_socket: bool,
     check: Callable[[], object] | None,
 ) -> Connection: ...
+
+class Closing:
+    """A base class whose `with` block calls `close`, also when interrupted."""
+
+    def __new__(cls, *arguments: object, **options: object) -> Self: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *raised: object) -> None: ...
 
 @final
 class Connection:
@@ -107,6 +116,7 @@ def plan(
     strings: str,
     numeric: str,
     nonfinite: str,
+    snapshot: bytes | None,
     report: Callable[[Progress], object] | None,
 ) -> Plan: ...
 def part_uri(descriptor: bytes, uri: str | None) -> str: ...

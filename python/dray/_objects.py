@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from . import _dray
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["Objects"]
 
 
-class Objects(Iterator[Object]):
+class Objects(_dray.Closing, Iterator[Object]):
     """The rows of a statement as objects. :meth:`Connection.objects` makes it.
 
     An iterator of :class:`Object`, in bounded memory: a page of objects goes once none of them is
@@ -75,17 +74,6 @@ class Objects(Iterator[Object]):
         """Cancel the statement if it still runs. Objects that were read stay usable."""
         self._page = iter(())
         self._native.close()
-
-    def __enter__(self) -> Objects:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __arrow_c_schema__(self) -> object:
         return self._native.__arrow_c_schema__()

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Literal, TypedDict
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 from . import _dray
+
+if TYPE_CHECKING:
+    from ._async_plan import AsyncPlan
+    from ._plan import Plan
 
 __all__ = [
     "ConnectOptions",
@@ -64,6 +68,7 @@ class PlanOptions(TypedDict, total=False):
     strings: Strings
     numeric: str
     nonfinite: NonFinite
+    snapshot: Plan | AsyncPlan | bytes | None
 
 
 class ScanOptions(ConnectOptions, QueryOptions, total=False):

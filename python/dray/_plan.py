@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from . import _dray
 from ._optional import import_optional
 from ._options import NonFinite, Strings
+from .errors import UsageError
 
 if TYPE_CHECKING:
+    from ._async_plan import AsyncPlan
     from pyarrow import Schema  # type: ignore[import-untyped,unused-ignore]
 
 __all__ = ["Plan", "Proof"]
@@ -135,6 +137,19 @@ class Plan:
         return f"<dray.Plan of {len(self)} parts: {state}>"
 
 
+def _part_of(snapshot: Plan | AsyncPlan | bytes | None) -> bytes | None:
+    """A part that names a snapshot."""
+    if snapshot is None or isinstance(snapshot, bytes):
+        return snapshot
+    part = next(iter(snapshot), None) if isinstance(snapshot, Iterable) else None
+    if not isinstance(part, bytes):
+        raise UsageError(
+            f"snapshot is {type(snapshot).__name__}, expected a plan or a part of one",
+            "as in partitions(sql, snapshot=earlier)",
+        )
+    return part
+
+
 class Planning:
     """What connections have for plans."""
 
@@ -151,6 +166,7 @@ class Planning:
         strings: Strings = "utf8",
         numeric: str = "text",
         nonfinite: NonFinite = "error",
+        snapshot: Plan | AsyncPlan | bytes | None = None,
     ) -> Plan:
         """Divide a query into parts that other processes read, on any host, all of the same data.
 
@@ -190,6 +206,13 @@ class Planning:
             As for :meth:`Connection.query`. The last two are for PostgreSQL, and also apply to the
             readers.
 
+        snapshot : Plan or AsyncPlan or bytes, optional
+            An earlier plan, or a part of one, whose snapshot this plan is to have, too: the rows of
+            both are then consistent with each other. The earlier plan must be held still, over the
+            same uri. Afterwards this plan holds the snapshot itself, for its own lease. PostgreSQL
+            has such snapshots, also behind a Dray server. The tables of a Dray server are the same
+            for all plans until it stops. By default, a plan has a new snapshot.
+
         Returns
         -------
         Plan
@@ -201,7 +224,11 @@ class Planning:
             The query does not parse or plan.
         UsageError
             The statement is not a query, or this session has a transaction, temporary tables or
-            settings that other sessions don't see.
+            settings that other sessions don't see. Or the source has no snapshot that another plan
+            can have, as MySQL and MariaDB.
+        ExecutionError
+            The snapshot of the earlier plan has ended (its ``sqlstate`` is 72000), or a table was
+            made, emptied or altered after it was taken.
 
         Examples
         --------
@@ -210,7 +237,10 @@ class Planning:
         ...         receipts = pool.map(work, plan.partitions)
         ...     print(plan.verify(receipts).rows, "rows")
 
-        where ``work`` reads a part and returns ``result.receipt``.
+        where ``work`` reads a part and returns ``result.receipt``. Two tables as of one moment:
+
+        >>> orders = connection.partitions("SELECT * FROM orders")
+        >>> lines = connection.partitions("SELECT * FROM lineitem", snapshot=orders)
         """
         return self._plan(
             None,
@@ -222,6 +252,7 @@ class Planning:
             strings=strings,
             numeric=numeric,
             nonfinite=nonfinite,
+            snapshot=snapshot,
         )
 
     def _plan(
@@ -236,6 +267,7 @@ class Planning:
         strings: Strings = "utf8",
         numeric: str = "text",
         nonfinite: NonFinite = "error",
+        snapshot: Plan | AsyncPlan | bytes | None = None,
     ) -> Plan:
         """Divide a query, unless ``report``, which is called meanwhile, raises an exception."""
         native = _dray.plan(
@@ -248,6 +280,7 @@ class Planning:
             strings,
             numeric,
             nonfinite,
+            _part_of(snapshot),
             report,
         )
         return Plan(native)

@@ -70,7 +70,7 @@ class Relation:
         most = [given[name] for name in ("at_most", "max_connections") if given.get(name)]
         self._at_most = min(most, default=None)
         self._connecting = _chosen(given, ConnectOptions.__annotations__)
-        planning = PlanOptions.__annotations__.keys() - {"at_most", "strings"}
+        planning = PlanOptions.__annotations__.keys() - {"at_most", "strings", "snapshot"}
         self._planning = _chosen(given, planning)
         #: The options of :func:`read_part`.
         self.reading: ReaderOptions = _chosen(given, ReaderOptions.__annotations__)

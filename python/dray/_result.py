@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from . import _dray, _html
@@ -29,7 +28,7 @@ T = TypeVar("T")
 _COLUMNS_SHOWN = 100
 
 
-class Result:
+class Result(_dray.Closing):
     """The result of a statement. :meth:`Connection.query` makes it.
 
     It can be read once, in one of these ways:
@@ -340,17 +339,6 @@ class Result:
     def close(self) -> None:
         """Discard unread rows, cancel the statement if it still runs, and free the connection."""
         self._native.close()
-
-    def __enter__(self) -> Result:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __arrow_c_schema__(self) -> object:
         """The schema, for consumers of Arrow's PyCapsule interface."""

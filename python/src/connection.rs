@@ -130,7 +130,7 @@ impl Connection {
             compression: compression.parse::<CompressionChoice>().map_err(wrong)?,
             checksums: checksum_choice(checksums).map_err(wrong)?,
             strings: string_layout(strings).map_err(wrong)?,
-            plan_only: false,
+            estimate: progress.is_some(),
             postgres: PostgresOptions {
                 partition_by,
                 ordered,

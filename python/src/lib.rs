@@ -30,6 +30,7 @@
 
 mod assign;
 mod capsule;
+mod closing;
 mod connection;
 mod copy;
 mod edit;
@@ -59,6 +60,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 mod _dray {
     #[pymodule_export]
     use crate::capsule::{Batch, Table};
+    #[pymodule_export]
+    use crate::closing::Closing;
     #[pymodule_export]
     use crate::connection::{Connection, connect};
     #[pymodule_export]

@@ -39,6 +39,7 @@ pub fn plan(
     strings: &str,
     numeric: &str,
     nonfinite: &str,
+    snapshot: Option<Vec<u8>>,
     report: Option<Py<PyAny>>,
 ) -> PyResult<Plan> {
     let wrong = |message: String| usage(py, &message, None);
@@ -51,7 +52,9 @@ pub fn plan(
     options.postgres.nonfinite = nonfinite.parse().map_err(wrong)?;
     let lease = timeout_from_seconds(lease)
         .map_err(|_| usage(py, &format!("lease {lease}, expected seconds above 0"), None))?;
-    let plan = PlanOptions { at_most, lease, include_password };
+    let snapshot = snapshot.as_deref().map(Part::decode).transpose();
+    let snapshot = snapshot.map_err(|error| exception(py, &error))?;
+    let plan = PlanOptions { at_most, lease, include_password, snapshot, ..PlanOptions::default() };
     let mut leased = connection.lease(py)?;
     let monitor = Arc::new(Monitor::new(report));
     let mut watch = monitor.clone().watch();

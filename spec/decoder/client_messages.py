@@ -7,6 +7,7 @@ from cursor import Cursor, Refused
 from message_fields import (
     COMPRESSIONS,
     PARTS_MAX,
+    check_pass,
     check_source,
     check_ticket,
     check_used_up,
@@ -19,7 +20,8 @@ from header import Limits
 VERSION_MIN, VERSION, PLANS_SINCE, PAGES_SINCE, SOURCES_SINCE = 2, 6, 4, 5, 6
 CHUNKS_ONLY, PAGES_ONLY = 0, 1  # layouts
 U32_MAX = (1 << 32) - 1
-HELLO, QUERY, CANCEL, GOODBYE, PLAN, PART, RELEASE = 0x01, 0x02, 0x03, 0x05, 0x06, 0x07, 0x08
+HELLO, QUERY, CANCEL, GOODBYE = 0x01, 0x02, 0x03, 0x05
+PLAN, PART, RELEASE, SHARE = 0x06, 0x07, 0x08, 0x09
 
 
 @dataclass
@@ -57,8 +59,8 @@ class ClientSession:
         cursor = Cursor(payload, short="payload")
         if kind in (PLAN, PART) and self.version_max < PLANS_SINCE:
             raise Refused("order", "plans begin with version 4")
-        if kind == RELEASE and self.version_max < SOURCES_SINCE:
-            raise Refused("order", "releases begin with version 6")
+        if kind in (RELEASE, SHARE) and self.version_max < SOURCES_SINCE:
+            raise Refused("order", "releases and shares begin with version 6")
         read = {
             HELLO: self.hello,
             QUERY: self.query,
@@ -67,6 +69,7 @@ class ClientSession:
             PLAN: self.plan,
             PART: self.part,
             RELEASE: self.release,
+            SHARE: self.share,
         }
         message = read[kind](cursor)
         check_used_up(cursor, message.name)
@@ -146,6 +149,10 @@ class ClientSession:
 
     def release(self, cursor: Cursor) -> Message:
         return Message("release", {})
+
+    def share(self, cursor: Cursor) -> Message:
+        """Section 12."""
+        return Message("share", {"pass": check_pass(cursor.string("pass"))})
 
     def goodbye(self, cursor: Cursor) -> Message:
         self.ended = True

@@ -20,6 +20,7 @@ class Range:
     start: int
     end: int | None
     only: bool
+    partial: bool  # section 3.1
 
 
 @dataclass
@@ -167,12 +168,15 @@ def settings(cursor: Cursor) -> list[tuple[str, str]]:
 
 
 def block_range(cursor: Cursor) -> Range | None:
-    if not flag(cursor, "range"):
+    kind = cursor.u8("range")
+    if kind > 2:
+        raise Refused("payload", f"range is {kind}")
+    if kind == 0:
         return None
     start, end = cursor.u32("from"), cursor.u32("to")
     if start >= end:
         raise Refused("payload", f"blocks {start} to {end}")
-    return Range(start, None if end == END else end, flag(cursor, "only"))
+    return Range(start, None if end == END else end, flag(cursor, "only"), partial=kind == 2)
 
 
 def decode_receipt(data: bytes) -> Receipt:

@@ -11,6 +11,10 @@ GOODBYE = message(0x05)
 RELEASE = message(0x08)
 
 
+def share(token="pass-00", after=b"") -> bytes:
+    return message(0x09, string(token), after)
+
+
 def x_chunk(*values: int, **header) -> bytes:
     return chunk(
         len(values), [NONE_MISSING, plain(numbers("i", *values))], 4 * len(values), **header

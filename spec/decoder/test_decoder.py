@@ -109,6 +109,7 @@ def test_accepted_part(path: Path):
     else:
         table = found.source.range
         assert (table.start, table.end) == (expected["from"], expected["to"])
+        assert table.partial == expected.get("partial", False)
 
 
 @pytest.mark.parametrize("path", sorted(REJECT.iterdir()), ids=named)

@@ -70,10 +70,14 @@ def receipt_of(**changed: bytes) -> bytes:
 def accepted_parts() -> dict[str, tuple[bytes, dict]]:
     """Vectors by file name, with what their JSON says."""
     whole = descriptor_of(index=u32(0), count=u32(1), range=b"\0", rows=u64((1 << 64) - 1))
+    partial = descriptor_of(
+        sql=sized("SELECT count(*) AS id FROM orders"), range=b"\2" + u32(128) + u32(256) + b"\1"
+    )
     last = descriptor_of(range=b"\1" + u32(256) + u32((1 << 32) - 1) + b"\0", flags=u16(1))
     return {
         "blocks.part": (descriptor_of(), place(1, 2) | {"from": 128, "to": 256}),
         "blocks-to-the-end.part": (last, place(1, 2) | {"from": 256, "to": None}),
+        "partial-blocks.part": (partial, place(1, 2) | {"from": 128, "to": 256, "partial": True}),
         "statement.part": (whole, place(0, 1)),
         "spec-example.receipt": (
             receipt_of(),
@@ -114,6 +118,8 @@ def rejected_parts() -> dict[str, bytes]:
         "payload-uri-long.part": descriptor_of(uri=u32((1 << 32) - 1)),
         "payload-sql-not-utf8.part": descriptor_of(sql=sized(b"\xff")),
         "payload-range-2.part": descriptor_of(range=b"\2"),
+        "payload-range-3.part": descriptor_of(range=b"\3" + u32(5) + u32(6) + b"\0"),
+        "payload-partial-empty.part": descriptor_of(range=b"\2" + u32(6) + u32(5) + b"\0"),
         "payload-range-empty.part": descriptor_of(range=b"\1" + u32(5) + u32(5) + b"\0"),
         "payload-only-2.part": descriptor_of(range=b"\1" + u32(5) + u32(6) + b"\2"),
         "payload-left-over.part": descriptor_of(range=b"\0\0"),

@@ -1,6 +1,7 @@
 """Accepted and refused recordings of connections to named sources (protocol.md section 14)."""
 
 from session_messages import *
+from vectors_plans import plan
 from writer import *  # the vocabulary of this page
 
 VERSIONS = (6, 6)
@@ -23,6 +24,16 @@ def accepted_sources() -> dict[str, tuple[bytes, list[str]]]:
         "release.requests": (
             hello(versions=VERSIONS) + RELEASE + RELEASE + query() + GOODBYE,
             "hello release release query goodbye".split(),
+        ),
+        "share.requests": (
+            hello(versions=VERSIONS)
+            + share()
+            + share("pass-" + "0f" * 2045)
+            + share("pass-")
+            + plan()
+            + cancel(1)
+            + GOODBYE,
+            "hello share share share plan cancel goodbye".split(),
         ),
         "source-longest.requests": (hello(versions=VERSIONS, source="x" * 64), ["hello"]),
         "source-none.requests": (hello(versions=VERSIONS), ["hello"]),
@@ -57,6 +68,12 @@ def rejected_sources() -> dict[str, bytes]:
         "payload-release-more": hello(versions=VERSIONS) + message(0x08, b"\0"),
         "order-release-before-hello": RELEASE,
         "order-release-in-version-5": hello(versions=(2, 5)) + RELEASE,
+        "payload-share-pass": hello(versions=VERSIONS) + share("s3cret"),
+        "payload-share-pass-long": hello(versions=VERSIONS) + share("pass-" + "0" * 4092),
+        "payload-share-more": hello(versions=VERSIONS) + share(after=b"\0"),
+        "payload-share-cut": hello(versions=VERSIONS) + message(0x09, u32(7), b"pass-0"),
+        "order-share-before-hello": share(),
+        "order-share-in-version-5": hello(versions=(2, 5)) + share(),
         "payload-source-in-version-5": hello(versions=(5, 6), after=string("shop")),
     }
     sessions = {

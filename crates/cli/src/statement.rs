@@ -1,6 +1,6 @@
 //! Arguments of the client commands: a server, a statement, its parameters and limits.
 
-use std::io::Read;
+use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 
 use clap::Args;
@@ -190,6 +190,8 @@ impl Statement {
             limits,
             compression: self.compression,
             plan_only: mode == Mode::PlanOnly,
+            // The meter shows on terminals alone.
+            estimate: mode == Mode::PlanOnly || (!self.quiet && std::io::stderr().is_terminal()),
             postgres: PostgresOptions {
                 extension: self.extension,
                 numeric: self.numeric,

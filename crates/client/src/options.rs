@@ -90,6 +90,9 @@ pub struct QueryOptions {
     pub strings: StringLayout,
     /// Plans the statement without running it: the result has an estimate and no rows.
     pub plan_only: bool,
+    /// Whether an estimate of the result's rows is worth a question to the database, since somebody
+    /// watches the progress. MySQL and MariaDB need one.
+    pub estimate: bool,
     /// How the rows of [`Connection::objects`](crate::Connection::objects) travel. Other results
     /// are always chunks.
     pub objects: RowLayout,
@@ -110,6 +113,7 @@ impl Default for QueryOptions {
             checksums: Checksums::Auto,
             strings: StringLayout::default(),
             plan_only: false,
+            estimate: false,
             objects: RowLayout::Either,
             postgres: PostgresOptions::default(),
         }

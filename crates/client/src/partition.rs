@@ -60,11 +60,25 @@ pub struct PlanOptions {
     /// in by what their own environment has. Those of a Dray server have a pass, which is only for
     /// their plan, and never the server's token.
     pub include_password: bool,
+    /// Any part of an earlier plan whose snapshot this one is to have, too: then both see the same
+    /// state of the database. The earlier plan must still be held; once this one is made, it holds
+    /// the snapshot itself. None takes a new snapshot.
+    pub snapshot: Option<Part>,
+    /// Whether a statement that aggregates a table may be divided into partial aggregates
+    /// (`spec/partitions.md` section 3.1), which the caller puts together. PostgreSQL then divides
+    /// no other statement. Elsewhere it means nothing: the rows of all parts are the statement's.
+    pub partial: bool,
 }
 
 impl Default for PlanOptions {
     fn default() -> Self {
-        Self { at_most: None, lease: Duration::from_secs(600), include_password: false }
+        Self {
+            at_most: None,
+            lease: Duration::from_secs(600),
+            include_password: false,
+            snapshot: None,
+            partial: false,
+        }
     }
 }
 
@@ -235,7 +249,9 @@ impl Connection {
     ///
     /// # Errors
     /// When the statement is not a query or does not plan, when other sessions may not see what
-    /// this one sees, and when another connection can't be made.
+    /// this one sees, and when another connection can't be made. With
+    /// [`PlanOptions::snapshot`], also when that snapshot has ended (SQLSTATE 72000), when a table
+    /// was changed since it was taken, and when the source has no snapshots that plans can share.
     pub fn partitions(
         &mut self,
         sql: &str,

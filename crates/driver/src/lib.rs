@@ -93,7 +93,7 @@ pub struct Statement {
 }
 
 /// How to divide a statement into parts.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Division {
     /// The most parts; None leaves the number to the size of the table.
     pub parts_max: Option<u32>,
@@ -101,6 +101,8 @@ pub struct Division {
     pub lease: Duration,
     /// The most connections that may be held with it: at least one.
     pub connections_max: usize,
+    /// An earlier plan of the same driver, whose snapshot this one is to have, too.
+    pub earlier: Option<Arc<dyn Parts>>,
 }
 
 /// A statement as parts under one snapshot, which is held until this is dropped.
@@ -116,6 +118,12 @@ pub trait Parts: Debug + Send + Sync {
 
     /// How many connections to the database are held.
     fn connections(&self) -> usize;
+
+    /// What names the snapshot to a session of the same driver, which plans under it; None if no
+    /// other plan can have it.
+    fn snapshot(&self) -> Option<&[u8]> {
+        None
+    }
 
     /// Passes the rows of a part on to `sink`, as [`Session::run`] does. `statement` is the one
     /// that was divided, with the limits of whoever reads.

@@ -12,6 +12,8 @@ use jni::{Env, jni_sig, jni_str};
 const NOT_SUPPORTED: &str = "0A000";
 /// SQLSTATE `numeric_value_out_of_range`.
 const OUT_OF_RANGE: &str = "22003";
+/// SQLSTATE `character_not_in_repertoire`.
+const NOT_TEXT: &str = "22021";
 /// SQLSTATE `program_limit_exceeded`.
 const LIMIT_EXCEEDED: &str = "54000";
 /// SQLSTATE `internal_error`.
@@ -37,9 +39,19 @@ impl Failure {
         Self { message: message.into(), sqlstate: LIMIT_EXCEEDED.to_owned(), kind: "limit" }
     }
 
+    /// A fault of this library.
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        Self { message: message.into(), sqlstate: INTERNAL.to_owned(), kind: "internal" }
+    }
+
     /// A type that Spark does not have.
     pub(crate) fn not_supported(message: impl Into<String>) -> Self {
         Self { message: message.into(), sqlstate: NOT_SUPPORTED.to_owned(), kind: "query" }
+    }
+
+    /// A string that is none.
+    pub(crate) fn not_text(message: impl Into<String>) -> Self {
+        Self { message: message.into(), sqlstate: NOT_TEXT.to_owned(), kind: "execution" }
     }
 
     /// A value that its type in Spark does not hold.
@@ -69,7 +81,7 @@ impl From<dray_client::Error> for Failure {
 
 impl From<ArrowError> for Failure {
     fn from(error: ArrowError) -> Self {
-        Self { message: error.to_string(), sqlstate: INTERNAL.to_owned(), kind: "internal" }
+        Self::internal(error.to_string())
     }
 }
 
@@ -101,8 +113,7 @@ impl<T: Default> ErrorPolicy<T, Failure> for Throw {
         (): &mut (),
         panic: Box<dyn Any + Send>,
     ) -> jni::errors::Result<T> {
-        let message = panic_text(&*panic);
-        throw(env, &Failure { message, sqlstate: INTERNAL.to_owned(), kind: "internal" })?;
+        throw(env, &Failure::internal(panic_text(&*panic)))?;
         Ok(T::default())
     }
 }

@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use arrow::datatypes::SchemaRef;
-use dray_client::{Estimate, Plan, SourceKind, Verdict, Watch};
+use dray_client::{Connection, Estimate, Plan, SourceKind, Verdict, Watch};
 
 use crate::errors::Failure;
 use crate::reading::Reading;
+use crate::writing::Writing;
 
 /// What a handle stands for.
 #[derive(Debug, Default)]
@@ -19,6 +20,9 @@ pub(crate) enum State {
     Description(Description),
     Plan(Planned),
     Reading(Box<Reading>),
+    /// For statements of the connector's own.
+    Session(Box<Connection>),
+    Writing(Box<Writing>),
 }
 
 /// What a statement's result will be.
@@ -37,7 +41,7 @@ pub(crate) struct Planned {
     pub(crate) plan: Plan,
 }
 
-/// One piece of work: planning or reading.
+/// One piece of work: planning, reading or writing.
 #[derive(Debug, Default)]
 pub(crate) struct Handle {
     /// Shared with watches, which the state has: they must not keep the handle.
@@ -103,10 +107,13 @@ pub(crate) fn find(number: i64) -> Result<Arc<Handle>, Failure> {
     found.ok_or_else(|| Failure::usage(format!("handle {number} is closed")))
 }
 
-/// Ends a handle. What it stands for is dropped here, or by the thread that works with it.
+/// Ends a handle. What it stands for is dropped here, unless a thread works with it, which drops it
+/// then.
 pub(crate) fn close(number: i64) {
-    let closed = table().handles.remove(&number);
-    if let Some(handle) = closed {
-        handle.cancel();
-    }
+    let Some(handle) = table().handles.remove(&number) else { return };
+    handle.cancel();
+    // Somebody who just cancels it, too, must not be the one who drops it later: Java then takes
+    // back memory that it has lent to a writer.
+    let state = handle.state.try_lock().map(|mut state| std::mem::take(&mut *state));
+    drop(state);
 }

@@ -1,4 +1,4 @@
-//! The functions of the class `dray.spark.Native`, which documents them.
+//! The functions of the class `dray.spark.Native`, which documents them: those that read.
 
 #![allow(unsafe_code, reason = "the names of native functions, and Arrow's C structs")]
 
@@ -8,7 +8,7 @@ use std::time::Duration;
 use arrow::array::{Array, StructArray};
 use arrow::datatypes::SchemaRef;
 use arrow::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
-use dray_client::{Estimate, export};
+use dray_client::{Estimate, Part, PlanOptions, export};
 use jni::objects::{JByteArray, JClass, JLongArray, JObjectArray, JString};
 use jni::sys::{jboolean, jint, jlong};
 use jni::{Env, EnvUnowned};
@@ -22,7 +22,7 @@ use crate::reading;
 const UNKNOWN: i64 = -1;
 
 /// Runs a native function. Errors and panics become exceptions, with the default as the value.
-fn run<'local, T: Default>(
+pub(crate) fn run<'local, T: Default>(
     mut env: EnvUnowned<'local>,
     function: impl FnOnce(&mut Env<'local>) -> Result<T, Failure>,
 ) -> T {
@@ -83,6 +83,8 @@ extern "system" fn Java_dray_spark_Native_plan<'local>(
     options: JObjectArray<'local, JString<'local>>,
     at_most: jint,
     lease_ms: jlong,
+    partial: jboolean,
+    earlier: JByteArray<'local>,
 ) -> jboolean {
     run(env, |env| {
         let (uri, sql) = (text(env, &uri)?, text(env, &sql)?);
@@ -91,7 +93,12 @@ extern "system" fn Java_dray_spark_Native_plan<'local>(
         let at_most = u32::try_from(at_most).ok().filter(|&count| count > 0);
         let lease = u64::try_from(lease_ms).map(Duration::from_millis);
         let lease = lease.map_err(|_| Failure::usage(format!("a lease of {lease_ms} ms")))?;
-        reading::plan(&*handles::find(handle)?, &uri, &sql, &options, at_most, lease)
+        let snapshot = match earlier.is_null() {
+            true => None,
+            false => Some(Part::decode(&env.convert_byte_array(&earlier)?)?),
+        };
+        let plan = PlanOptions { at_most, lease, include_password: false, partial, snapshot };
+        reading::plan(&*handles::find(handle)?, &uri, &sql, &options, &plan)
     })
 }
 
@@ -282,11 +289,11 @@ extern "system" fn Java_dray_spark_Native_receipt<'local>(
     })
 }
 
-fn text(env: &Env<'_>, string: &JString<'_>) -> Result<String, Failure> {
+pub(crate) fn text(env: &Env<'_>, string: &JString<'_>) -> Result<String, Failure> {
     Ok(string.try_to_string(env)?)
 }
 
-fn texts<'local>(
+pub(crate) fn texts<'local>(
     env: &mut Env<'local>,
     strings: &JObjectArray<'local, JString<'local>>,
 ) -> Result<Vec<String>, Failure> {
@@ -301,7 +308,7 @@ fn texts<'local>(
 
 fn schema_of(state: &State) -> Result<SchemaRef, Failure> {
     match state {
-        State::New => Err(out_of_turn()),
+        State::New | State::Session(_) | State::Writing(_) => Err(out_of_turn()),
         State::Description(description) => Ok(Arc::clone(&description.schema)),
         State::Plan(planned) => Ok(Arc::clone(&planned.schema)),
         State::Reading(reading) => Ok(Arc::clone(&reading.schema)),
@@ -313,7 +320,7 @@ fn numbers(estimate: &Estimate) -> [i64; 2] {
     [estimate.rows, estimate.bytes].map(|known| known.value().map_or(UNKNOWN, clamp))
 }
 
-fn clamp(number: u64) -> i64 {
+pub(crate) fn clamp(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
@@ -321,7 +328,7 @@ fn clamp(number: u64) -> i64 {
 ///
 /// # Errors
 /// When the address can't be one of such a struct.
-fn struct_at<T>(address: jlong) -> Result<*mut T, Failure> {
+pub(crate) fn struct_at<T>(address: jlong) -> Result<*mut T, Failure> {
     let pointer = usize::try_from(address).unwrap_or_default() as *mut T;
     match pointer.is_null() || !pointer.is_aligned() {
         true => Err(Failure::usage("no address of a struct")),
@@ -329,6 +336,6 @@ fn struct_at<T>(address: jlong) -> Result<*mut T, Failure> {
     }
 }
 
-fn out_of_turn() -> Failure {
+pub(crate) fn out_of_turn() -> Failure {
     Failure::usage("the handle stands for something else")
 }

@@ -1,7 +1,6 @@
 //! Planning statements and reading their rows, as Spark holds them.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -63,16 +62,15 @@ pub(crate) fn plan(
     uri: &str,
     sql: &str,
     options: &Options,
-    at_most: Option<u32>,
-    lease: Duration,
+    plan: &PlanOptions,
 ) -> Result<bool, Failure> {
     let mut connection = connect(handle, uri, options)?;
-    if connection.kind() == SourceKind::Mysql {
+    // With an earlier plan, the client says why that can't be.
+    if connection.kind() == SourceKind::Mysql && plan.snapshot.is_none() {
         return Ok(false);
     }
-    let plan = PlanOptions { at_most, lease, include_password: false };
     let mut cancel = || handle.verdict();
-    let plan = connection.partitions(sql, &options.query, &plan, &mut cancel)?;
+    let plan = connection.partitions(sql, &options.query, plan, &mut cancel)?;
     let schema = Arc::new(spark_schema(&plan.schema())?);
     *handle.lock() = State::Plan(Planned { schema, plan });
     Ok(true)
@@ -108,7 +106,11 @@ fn begin(handle: &Handle, results: Results<Connection>) -> Result<(), Failure> {
     Ok(())
 }
 
-fn connect(handle: &Handle, uri: &str, options: &Options) -> Result<Connection, Failure> {
+pub(crate) fn connect(
+    handle: &Handle,
+    uri: &str,
+    options: &Options,
+) -> Result<Connection, Failure> {
     let mut keep_waiting = || handle.verdict() == Verdict::Continue;
     Ok(Connection::connect_while(uri, &options.connect, &mut keep_waiting)?)
 }

@@ -29,7 +29,7 @@ mod sql;
 pub use connect::{Canceller, ConnectParams, LoggedIn, connect};
 pub use connection::Connection;
 pub use error::{CancelCheck, Error, ErrorKind, Result};
-pub use scan::{Key, NotSplittable, TableScan};
+pub use scan::{Joined, Key, NotSplittable, TableScan};
 pub use server::Server;
 pub use session::{
     Bound, BoundType, CopyBytes, FILE_NAME, Options, Parameter, Session, Taken, write_string,

@@ -7,10 +7,12 @@
 //! arguments and the session's settings, and refuses all others.
 
 mod functions;
+mod joined;
 
 use std::fmt;
 
 use self::functions::{is_pure, takes_list};
+pub use self::joined::Joined;
 use crate::sql::{Token, TokenKind, tokens};
 
 /// Words that no scan of a table has, or that have another value on another connection.
@@ -96,7 +98,7 @@ impl TableScan {
             return Err(NotSplittable::NotSelect);
         }
         for (i, token) in tokens.iter().enumerate() {
-            check_token(&tokens[..i], *token, tokens.get(i + 1))?;
+            check_token(&Rules::OF_SCANS, &tokens[..i], *token, tokens.get(i + 1))?;
         }
         let only = |word: &str| {
             let mut found = tokens.iter().enumerate().filter(|(_, token)| token.is(word));
@@ -180,8 +182,23 @@ impl Key {
     }
 }
 
-/// Refuses a token that no scan of a table has. `before` are the tokens before it.
+/// What a statement may have.
+struct Rules {
+    /// Words of [`REFUSED`] that are not.
+    allowed: &'static [&'static str],
+    /// More words before a parenthesis that call no function.
+    lists: &'static [&'static str],
+    /// More functions, whose values may change.
+    functions: &'static [&'static str],
+}
+
+impl Rules {
+    const OF_SCANS: Self = Self { allowed: &[], lists: &[], functions: &[] };
+}
+
+/// Refuses a token that no such statement has. `before` are the tokens before it.
 fn check_token(
+    rules: &Rules,
     before: &[Token<'_>],
     token: Token<'_>,
     after: Option<&Token<'_>>,
@@ -201,10 +218,13 @@ fn check_token(
         TokenKind::Word => {
             let lower = token.text.to_ascii_lowercase();
             let is_adjacent = after.is_some_and(|after| after.at == token.end());
-            if REFUSED.contains(&lower.as_str()) {
+            let is = |word: &&str| *word == lower;
+            if REFUSED.iter().any(is) && !rules.allowed.iter().any(is) {
                 return Err(NotSplittable::Word(token.text.to_ascii_uppercase()));
             }
-            match is_called && !takes_list(&lower) && !(is_adjacent && is_pure(&lower)) {
+            let takes_list = takes_list(&lower) || rules.lists.iter().any(is);
+            let is_known = is_pure(&lower) || rules.functions.iter().any(is);
+            match is_called && !takes_list && !(is_adjacent && is_known) {
                 true => Err(NotSplittable::Function(token.text.to_owned())),
                 false => Ok(()),
             }
@@ -225,11 +245,6 @@ fn check_token(
 /// The table of a FROM clause, its names, and the name that qualifies its columns.
 #[expect(clippy::type_complexity, reason = "taken apart at once")]
 fn table(from: &[Token<'_>]) -> Result<(String, (Option<String>, String), String), NotSplittable> {
-    let is_name = |token: &Token<'_>| match token.kind {
-        TokenKind::Name => true,
-        TokenKind::Word => !token.text.starts_with(|c: char| c.is_ascii_digit()),
-        _ => false,
-    };
     let wrong = NotSplittable::NotOneTable;
     let (names, rest) = match from {
         [database, dot, table, rest @ ..]
@@ -253,6 +268,14 @@ fn table(from: &[Token<'_>]) -> Result<(String, (Option<String>, String), String
     };
     let names = (database.map(|name| unquoted(name.text)), unquoted(table.text));
     Ok((text, names, alias.text.to_owned()))
+}
+
+fn is_name(token: &Token<'_>) -> bool {
+    match token.kind {
+        TokenKind::Name => true,
+        TokenKind::Word => !token.text.starts_with(|c: char| c.is_ascii_digit()),
+        _ => false,
+    }
 }
 
 /// A name without its backticks.

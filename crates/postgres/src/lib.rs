@@ -29,7 +29,7 @@ pub use connect::{Canceller, ConnectParams, LoggedIn, Shareable, connect, sharea
 pub use copy_reader::{CopyReader, Description};
 pub use dray_net::Socket;
 pub use error::{CancelCheck, Error, ErrorKind, Result};
-pub use scan::{NotSplittable, References, TableScan, Unreadable, is_tid_range_scan};
+pub use scan::{NotSplittable, References, TableScan, Unreadable};
 pub use session::{CopyBytes, CopyStart, Options, Parameter, Session, miscount};
 pub use sql::{enclosable, is_query, parameters_in};
 pub use version::other_library;

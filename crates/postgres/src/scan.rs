@@ -1,12 +1,12 @@
 //! Which statements several connections can share: what a statement reads, refers to and changes.
 
+mod aggregate;
 mod effects;
 mod plan;
 mod references;
 mod table_scan;
 
 pub(crate) use self::effects::{attribute_names, controls_transaction, preserves_session};
-pub use self::plan::is_tid_range_scan;
 pub use self::references::{References, Unreadable};
 pub use self::table_scan::{NotSplittable, TableScan};
 use crate::sql::{Token, TokenKind};

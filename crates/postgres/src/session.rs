@@ -241,6 +241,14 @@ impl<S: Read + Write> Session<S> {
         TableScan::parse(statement, self.escapes())
     }
 
+    /// Reads a statement as a [`TableScan`] that aggregates.
+    ///
+    /// # Errors
+    /// When it is not one.
+    pub fn aggregate_scan(&self, statement: &str) -> Result<TableScan, NotSplittable> {
+        TableScan::parse_aggregate(statement, self.escapes())
+    }
+
     /// Whether a statement surely leaves the session as it was: its settings, role, and
     /// transaction. Only the server knows whether [`Self::attribute_names`] are functions.
     pub fn is_preserved_by(&self, statement: &str) -> bool {

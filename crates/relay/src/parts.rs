@@ -44,6 +44,10 @@ impl Parts for PostgresParts {
         1
     }
 
+    fn snapshot(&self) -> Option<&[u8]> {
+        self.plan.partitions().first().map(Vec::as_slice)
+    }
+
     fn run(
         &self,
         index: usize,

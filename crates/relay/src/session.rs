@@ -4,8 +4,8 @@ use std::borrow::BorrowMut;
 use std::sync::Arc;
 
 use dray_client::{
-    Connection, Error, HoldOptions, Limits, Partitions, PlanOptions, PostgresOptions, QueryOptions,
-    Results, Transaction, Verdict, Watch,
+    Connection, Error, HoldOptions, Limits, Part, Partitions, PlanOptions, PostgresOptions,
+    QueryOptions, Results, Transaction, Verdict, Watch,
 };
 use dray_driver::{
     BATCH_BYTES_MAX, Dialect, Division, Parts, ServerError, Sink, Statement, Stopped,
@@ -158,9 +158,9 @@ impl dray_driver::Session for Session {
         let mut cancel = || verdict(!keep_waiting());
         let parts: Result<Arc<dyn Parts>, Error> = match database.dialect {
             Dialect::Postgres => {
-                let plan = plan_options(division);
-                let planned =
-                    self.connection.partitions(&statement.sql, &options, &plan, &mut cancel);
+                let planned = plan_options(division).and_then(|plan| {
+                    self.connection.partitions(&statement.sql, &options, &plan, &mut cancel)
+                });
                 planned.and_then(|plan| Ok(Arc::new(PostgresParts::new(database, plan)?) as _))
             }
             Dialect::Mysql => {
@@ -183,11 +183,19 @@ impl dray_driver::Session for Session {
     }
 }
 
-fn plan_options(division: &Division) -> PlanOptions {
-    PlanOptions { at_most: division.parts_max, lease: division.lease, include_password: false }
+/// # Errors
+/// If the earlier plan's descriptor is damaged.
+fn plan_options(division: &Division) -> Result<PlanOptions, Error> {
+    let earlier = division.earlier.as_ref().and_then(|parts| parts.snapshot());
+    Ok(PlanOptions {
+        at_most: division.parts_max,
+        lease: division.lease,
+        snapshot: earlier.map(Part::decode).transpose()?,
+        ..PlanOptions::default()
+    })
 }
 
 fn hold_options(division: &Division) -> HoldOptions {
-    let Division { parts_max: at_most, lease, connections_max } = *division;
+    let Division { parts_max: at_most, lease, connections_max, .. } = *division;
     HoldOptions { at_most, connections_max, lease }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use dray_chooser::Line;
 use dray_wire::{
-    ClientEvent, ErrorKind, Instance, PASS_PREFIX, Secret, ServerError, ServerSession,
+    ClientEvent, ErrorKind, Instance, PASS_PREFIX, Secret, ServerError, ServerSession, ShareRequest,
 };
 use tokio::sync::watch;
 use tracing::{Instrument, debug, info, info_span};
@@ -75,6 +75,8 @@ pub(crate) struct Connection {
     pub(crate) session: ServerSession,
     /// The only plan whose parts the client may read, if it came with a pass.
     pub(crate) plan: Option<PlanId>,
+    /// The earlier plan whose snapshot the next plan is to have.
+    pub(crate) share: Option<ShareRequest>,
     /// The source that gets the client's statements; None if the server runs them itself.
     pub(crate) relay: Option<Arc<Relay>>,
     /// The client's session of it, from the first statement on.
@@ -110,6 +112,7 @@ pub(crate) async fn serve(
     let mut connection = Connection {
         session: ServerSession::default(),
         plan: None,
+        share: None,
         relay: None,
         source: None,
         reader: FrameReader::new(open.read, open.received, shared.admission.request_memory()),
@@ -179,6 +182,7 @@ impl Connection {
                     self.reader.release();
                 }
                 ClientEvent::Release => self.release().await,
+                ClientEvent::Share(earlier) => self.share = Some(earlier),
                 ClientEvent::Goodbye => return Ok(()),
                 _ => {}
             }
@@ -218,11 +222,13 @@ impl Connection {
     /// Checks a client's token, which may also be a pass, and whether it opens this source.
     fn admit(&mut self, token: &Secret, source: &str) -> Result<(), ServerError> {
         let shared = self.shared.clone();
+        let found = token.reveal();
         if let Some(opens) = shared.grants.opened_by(token) {
             self.relay = shared.grants.source(source, opens)?;
+            // Where nobody needs a pass, it still says which plan its client releases.
+            self.plan = shared.tickets.admit(found).ok();
             return Ok(());
         }
-        let found = token.reveal();
         if found.starts_with(PASS_PREFIX) {
             let plan = shared.tickets.admit(found)?;
             self.plan = Some(plan);

@@ -13,10 +13,11 @@ use dray_page::{
 use crate::frame::{FRAME_HEADER_BYTES, Frame, HANDSHAKE_BYTES_MAX, Kind, MESSAGE_BYTES_MAX};
 use crate::message::{
     Cancel, Checksums, Error, Finished, Hello, Message, PartRequest, PlanRequest, Planned,
-    Progress, Query, Report, RowLayout, Started, Welcome, check_limits,
+    Progress, Query, Report, RowLayout, ShareRequest, Started, Welcome, check_limits,
 };
 use crate::{
-    PAGES_SINCE, PLANS_SINCE, ProtocolError, Refusal, Result, SOURCES_SINCE, VERSION, VERSION_MIN,
+    PAGES_SINCE, PLANS_SINCE, ProtocolError, Refusal, Result, SOURCES_SINCE, Secret, VERSION,
+    VERSION_MIN,
 };
 
 /// A message from the server.
@@ -266,6 +267,16 @@ impl ClientSession {
         self.next_statement()?;
         out.extend_from_slice(&Frame { kind: Kind::Release, payload_bytes: 0 }.encode());
         Ok(())
+    }
+
+    /// Appends the pass of an earlier plan, whose snapshot the next plan is to have.
+    ///
+    /// # Errors
+    /// If a statement is running, the connection is not ready, or the server's version has none.
+    pub fn share(&mut self, pass: &Secret, out: &mut Vec<u8>) -> Result<()> {
+        self.check_version(SOURCES_SINCE, "plans under one snapshot")?;
+        self.next_statement()?;
+        ShareRequest { pass: pass.clone() }.encode(out)
     }
 
     /// Appends a goodbye, which closes the session.

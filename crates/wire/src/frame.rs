@@ -21,6 +21,7 @@ pub enum Kind {
     Plan = 0x06,
     Part = 0x07,
     Release = 0x08,
+    Share = 0x09,
     Welcome = 0x81,
     Started = 0x82,
     Chunk = 0x83,
@@ -35,7 +36,7 @@ pub enum Kind {
 
 impl Kind {
     /// The kinds that a client sends.
-    pub(crate) const CLIENT: [Self; 7] = [
+    pub(crate) const CLIENT: [Self; 8] = [
         Self::Hello,
         Self::Query,
         Self::Cancel,
@@ -43,6 +44,7 @@ impl Kind {
         Self::Plan,
         Self::Part,
         Self::Release,
+        Self::Share,
     ];
     /// The kinds that a server sends.
     pub(crate) const SERVER: [Self; 10] = [

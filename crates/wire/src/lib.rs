@@ -32,7 +32,7 @@ pub use instance::{INSTANCE_BYTES, Instance};
 pub use message::{
     Cancel, Checksums, CompressionChoice, Encoded, Error as ServerError, ErrorKind, Estimate,
     Finished, Hello, Known, PARTS_MAX, PASS_PREFIX, PartRequest, PlanRequest, Planned, PlannedPart,
-    PriceSet, Progress, Query, Report, RowLayout, Started, TICKET_BYTES_MAX, Welcome,
+    PriceSet, Progress, Query, Report, RowLayout, ShareRequest, Started, TICKET_BYTES_MAX, Welcome,
 };
 pub use secret::Secret;
 pub use server_session::{ClientEvent, ServerSession};

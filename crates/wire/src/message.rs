@@ -9,7 +9,8 @@ use dray_format::{Cursor, ErrorKind as FormatErrorKind};
 pub(crate) use self::client::check_limits;
 pub use self::client::{Cancel, Checksums, CompressionChoice, Hello, Query, RowLayout};
 pub use self::plan::{
-    PARTS_MAX, PASS_PREFIX, PartRequest, PlanRequest, Planned, PlannedPart, TICKET_BYTES_MAX,
+    PARTS_MAX, PASS_PREFIX, PartRequest, PlanRequest, Planned, PlannedPart, ShareRequest,
+    TICKET_BYTES_MAX,
 };
 #[cfg(feature = "partition")]
 pub(crate) use self::plan::{check_pass, check_ticket};

@@ -7,7 +7,7 @@ use dray_page::PackedPage;
 use crate::frame::{FRAME_HEADER_BYTES, Frame, HANDSHAKE_BYTES_MAX, Kind, MESSAGE_BYTES_MAX};
 use crate::message::{
     Cancel, DIGEST_BYTES, Error, Finished, Hello, Message, PartRequest, PlanRequest, Planned,
-    Progress, Query, Report, RowLayout, Started, Welcome,
+    Progress, Query, Report, RowLayout, ShareRequest, Started, Welcome,
 };
 use crate::{
     Instance, PAGES_SINCE, PLANS_SINCE, ProtocolError, Refusal, Result, SOURCES_SINCE, VERSION,
@@ -26,6 +26,8 @@ pub enum ClientEvent {
     Part(PartRequest),
     /// Give up what is held for the plan of the connection's pass.
     Release,
+    /// Make the connection's next plan under the snapshot of this earlier one.
+    Share(ShareRequest),
     /// A request to stop the running statement.
     Cancel,
     /// A cancel of a statement that has ended; nothing to do.
@@ -109,7 +111,9 @@ impl ServerSession {
             Kind::Hello => self.state == State::AwaitingHello,
             Kind::Query => self.state == State::Ready,
             Kind::Plan | Kind::Part => self.state == State::Ready && self.version >= PLANS_SINCE,
-            Kind::Release => self.state == State::Ready && self.version >= SOURCES_SINCE,
+            Kind::Release | Kind::Share => {
+                self.state == State::Ready && self.version >= SOURCES_SINCE
+            }
             Kind::Cancel => matches!(self.state, State::Ready | State::Running),
             Kind::Goodbye => !matches!(self.state, State::AwaitingHello | State::Closed),
             _ => false,
@@ -183,6 +187,7 @@ impl ServerSession {
                 let running = self.state == State::Running && cancel.statement == self.statement;
                 Ok(if running { ClientEvent::Cancel } else { ClientEvent::Ignored })
             }
+            Kind::Share => Ok(ClientEvent::Share(ShareRequest::decode(payload)?)),
             Kind::Release if payload.is_empty() => Ok(ClientEvent::Release),
             Kind::Goodbye if payload.is_empty() => {
                 self.state = State::Closed;

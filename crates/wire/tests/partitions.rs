@@ -43,6 +43,9 @@ fn read(path: &Path) -> Result<(Value, Vec<u8>), ProtocolError> {
             if let Some(range) = of_table.range {
                 json["from"] = range.from.into();
                 json["to"] = range.to.into();
+                if range.partial {
+                    json["partial"] = true.into();
+                }
             }
         }
         PartSource::Dray(of_server) => {

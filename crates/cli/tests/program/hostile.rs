@@ -12,8 +12,9 @@ use super::*;
 const PATIENCE: Duration = Duration::from_millis(400);
 /// The time limit for `SELECT 1`, which takes a millisecond on an idle machine.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
-/// How much a server's memory may have grown after a statement, since its allocator keeps some.
-const GROWTH_MAX: u64 = 400 << 20;
+/// How much a server's memory may have grown after a statement. Its allocator keeps pages for each
+/// thread, and a statement that was cancelled may still be planned when the test looks.
+const GROWTH_MAX: u64 = 800 << 20;
 
 fn connect(uri: &str) -> Connection {
     Connection::connect(uri, &ConnectOptions::default()).unwrap()

@@ -261,6 +261,31 @@ impl MysqlSource {
         }
     }
 
+    /// Asks the planner for the rows of a statement, if somebody wants to know.
+    fn estimate_rows(
+        &mut self,
+        sql: &str,
+        options: &QueryOptions,
+        cancel: CancelCheck<'_>,
+    ) -> Result<()> {
+        let is_known = self.estimate.rows != Known::Unknown;
+        // Else the question would begin a transaction.
+        let commits = self.connection.session.is_autocommit();
+        if is_known || !options.estimate || !commits || options.parameters.is_some() {
+            return Ok(());
+        }
+        let rows = self.run(cancel, |connection, check| {
+            Ok(explain::estimate(&mut connection.session, sql, check)?)
+        });
+        match rows {
+            Ok(rows) => self.estimate.rows = rows.map_or(Known::Unknown, Known::Estimate),
+            // If the statement is wrong, running it will say so.
+            Err(error) if is_refusal(&error) && self.is_usable() => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
     /// The next event of a table that several connections read.
     fn next_partitioned(
         &mut self,
@@ -352,6 +377,7 @@ impl Source for MysqlSource {
             },
         };
         self.connections = Connections::One(refused);
+        self.estimate_rows(sql, options, cancel)?;
         let (mut decoders, estimate) = (std::mem::take(&mut self.decoders), self.estimate);
         let scan = self.run(cancel, |connection, check| {
             Scan::start(connection, sql, options, estimate, &mut decoders, check)
@@ -402,10 +428,13 @@ impl Source for MysqlSource {
         &mut self,
         _: &str,
         _: &QueryOptions,
-        _: &PlanOptions,
+        plan: &PlanOptions,
         _: CancelCheck<'_>,
     ) -> Result<PlannedParts> {
-        Err(no_parts())
+        match plan.snapshot {
+            Some(_) => Err(no_shared_snapshot()),
+            None => Err(no_parts()),
+        }
     }
 
     fn hold_parts(
@@ -463,6 +492,14 @@ fn ended(what: &str) -> Error {
     )
     .with_hint("roll back, and begin again")
     .with_sqlstate(TRANSACTION_STATE)
+}
+
+fn no_shared_snapshot() -> Error {
+    let what = "MySQL and MariaDB can't begin a transaction under the snapshot of another one, so \
+                no plan can have the snapshot of an earlier one";
+    Error::usage(what)
+        .with_hint("read what must be consistent by one statement")
+        .with_sqlstate(NOT_SUPPORTED)
 }
 
 fn no_parts() -> Error {

@@ -11,10 +11,12 @@
 //!
 //!        ├── planner.rs         holds a snapshot for other processes ─┐
 //!        └── part.rs            reads a part under it ────────────────┴─ held.rs: the same one?
+//!                                                                        import.rs: under it
 //! ```
 
 mod connection;
 mod held;
+mod import;
 mod parameters;
 mod part;
 mod planner;
@@ -40,7 +42,7 @@ use self::policy::{Candidate, StatementPolicy};
 use self::ranges::TableRanges;
 use self::reason::{Decision, Format, Path, Reason};
 use self::serial::{SerialScan, chunks_of};
-use self::snapshot::Snapshot;
+use self::snapshot::{BEGIN, NO_IDLE_TIMEOUT, Snapshot};
 use self::table::{Requested, Table};
 use super::frames::DecoderCache;
 use super::partitioned::{Connections, PartitionedScan};
@@ -293,7 +295,8 @@ fn prepare(
             return Ok(Decision::Refused(reason));
         }
     };
-    let taken = Snapshot::take(session, &scan, sql, check);
+    let begin = format!("{BEGIN}; {NO_IDLE_TIMEOUT}; ");
+    let taken = Snapshot::take(session, &begin, &scan, sql, check);
     let ended = match &taken {
         Ok(Decision::Run(_)) => Ok(()),
         _ => {

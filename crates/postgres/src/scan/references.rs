@@ -119,6 +119,8 @@ impl fmt::Display for Unreadable {
 pub struct References {
     /// Functions.
     pub functions: BTreeSet<String>,
+    /// Functions that must be the server's own aggregates.
+    pub aggregates: BTreeSet<String>,
     /// Functions of one argument, which may be types that the argument is cast to.
     pub casts: BTreeSet<String>,
     /// Columns that are cast to a type whose input may depend on the time. If the column is itself

@@ -1,14 +1,16 @@
-//! A query that can be read range by range: the filtered and projected rows of one table.
+//! A query that can be read range by range: the filtered and projected rows of one table, or the
+//! aggregates of each range by itself.
 //!
 //! A range is an interval of `ctid`, the place of a row in its table. Together the ranges cover the
 //! table, and no two overlap. The decision here, from the statement's tokens, is conservative, and
 //! the server confirms it: the plan of a range is one Tid Range Scan
-//! ([`is_tid_range_scan`](super::is_tid_range_scan)), and all its functions are immutable.
+//! ([`TableScan::is_range_plan`]), and all its functions are immutable.
 
 use std::fmt;
 
-use super::is_unicode_escape;
+use super::plan::{is_tid_range_aggregate, is_tid_range_scan};
 use super::references::{References, Unreadable};
+use super::{aggregate, is_unicode_escape};
 use crate::sql::{Token, TokenKind, enclosable, tokens};
 
 /// Words that no table scan has.
@@ -26,6 +28,7 @@ const REFUSED: &[&str] = &[
     "offset",
     "order",
     "over",
+    "table",
     "tablesample",
     "union",
     "window",
@@ -53,7 +56,7 @@ const UNSTABLE: &[&str] = &[
 /// Words that mean another time in each transaction, in a literal that is read as a time.
 const UNSTABLE_TIMES: &[&str] = &["now", "today", "tomorrow", "yesterday"];
 
-/// A query that reads filtered rows of one table, each row on its own.
+/// A query that reads filtered rows of one table, each row on its own, or that aggregates them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableScan {
     /// The statement up to the end of the FROM clause.
@@ -62,6 +65,8 @@ pub struct TableScan {
     table_at: usize,
     /// The condition of the WHERE clause.
     condition: Option<String>,
+    /// What follows the condition: the GROUP BY clause, or nothing.
+    tail: String,
     /// The table as the statement names it.
     pub table: String,
     /// The name that qualifies the table's columns: its alias or its own.
@@ -70,6 +75,8 @@ pub struct TableScan {
     pub references: References,
     /// Whether ranges leave out tables that inherit from this one, now or later.
     pub only: bool,
+    /// Whether the query aggregates rows. Those of a range are then not rows of the query.
+    pub aggregates: bool,
 }
 
 impl TableScan {
@@ -78,54 +85,61 @@ impl TableScan {
     /// # Errors
     /// When the statement is not such a query, or may not be.
     pub fn parse(sql: &str, escapes: bool) -> Result<Self, NotSplittable> {
+        Self::read(sql, escapes, false)
+    }
+
+    /// Reads a statement that aggregates rows of a table, as `spec/partitions.md` section 3.1 has
+    /// it: over a range it is a partial aggregate.
+    ///
+    /// # Errors
+    /// When the statement has another form, or may have.
+    pub fn parse_aggregate(sql: &str, escapes: bool) -> Result<Self, NotSplittable> {
+        Self::read(sql, escapes, true)
+    }
+
+    fn read(sql: &str, escapes: bool, aggregates: bool) -> Result<Self, NotSplittable> {
         let sql = enclosable(sql, escapes).ok_or(NotSplittable::NotOneStatement)?;
         let tokens = tokens(sql, escapes).ok_or(NotSplittable::NotOneStatement)?;
-        let is = |i: usize, word: &str| tokens.get(i).is_some_and(|token| token.is(word));
-        if !is(0, "select") {
-            return Err(NotSplittable::NotSelect);
-        }
-        if tokens.windows(3).any(is_unicode_escape) {
-            return Err(NotSplittable::UnicodeEscapes);
-        }
-        for token in &tokens {
-            let lower = token.text.to_ascii_lowercase();
-            match token.kind {
-                TokenKind::Word if REFUSED.contains(&lower.as_str()) => {
-                    return Err(NotSplittable::MoreThanFilter);
-                }
-                TokenKind::Word if UNSTABLE.contains(&lower.as_str()) => {
-                    return Err(NotSplittable::TimeOrUser);
-                }
-                TokenKind::Literal if may_be_unstable(&lower, escapes) => {
-                    return Err(NotSplittable::TimeOrUser);
-                }
-                TokenKind::Other if token.text == "$" => return Err(NotSplittable::Parameters),
-                _ => {}
-            }
-        }
-        if tokens.iter().skip(1).any(|token| token.is("select")) {
-            return Err(NotSplittable::MoreThanFilter);
-        }
+        check_words(&tokens, escapes, aggregates)?;
         let outer = |word: &str| {
             let mut found =
                 tokens.iter().enumerate().filter(|(_, token)| token.depth == 0 && token.is(word));
             (found.next().map(|(i, _)| i), found.next().is_some())
         };
         let (Some(from), false) = outer("from") else { return Err(NotSplittable::NotOneTable) };
-        let end = match outer("where") {
+        let group = match outer("group") {
             (Some(at), false) if at > from => at,
             (None, _) => tokens.len(),
             _ => return Err(NotSplittable::MoreThanFilter),
         };
+        let end = match outer("where") {
+            (Some(at), false) if at > from && at < group => at,
+            (None, _) => group,
+            _ => return Err(NotSplittable::MoreThanFilter),
+        };
         let (table, qualifier) = table(&tokens[from + 1..end])?;
         let mut references = References::default();
-        references.add_list(&tokens[1..from])?;
-        references.add_condition(tokens.get(end + 1..).unwrap_or_default())?;
+        match aggregates {
+            true => aggregate::add(&mut references, &tokens[1..from], &tokens[group..])?,
+            false => references.add_list(&tokens[1..from])?,
+        }
+        references.add_condition(tokens.get(end + 1..group).unwrap_or_default())?;
         let head_end = tokens[end - 1].end;
-        let condition = (end < tokens.len()).then(|| sql[tokens[end].end..].to_owned());
+        let tail_at = tokens.get(group).map_or(sql.len(), |group| group.end - group.text.len());
+        let condition = (end < group).then(|| sql[tokens[end].end..tail_at].to_owned());
         let table_at = tokens[from + 1].end - tokens[from + 1].text.len();
-        let head = sql[..head_end].to_owned();
-        Ok(Self { head, table_at, condition, table, qualifier, references, only: false })
+        let (head, tail) = (sql[..head_end].to_owned(), sql[tail_at..].to_owned());
+        let only = false;
+        Ok(Self { head, table_at, condition, tail, table, qualifier, references, only, aggregates })
+    }
+
+    /// Whether the server reads a range as it should: by its plan of [`Self::block_range`], as
+    /// EXPLAIN prints it.
+    pub fn is_range_plan(&self, plan: &[String]) -> bool {
+        match self.aggregates {
+            true => is_tid_range_aggregate(plan),
+            false => is_tid_range_scan(plan),
+        }
     }
 
     /// The statement for the blocks from `from` up to, but without, `to`; None is the table's end.
@@ -141,10 +155,44 @@ impl TableScan {
             .unwrap_or_default();
         let range =
             format!("{qualifier}.ctid OPERATOR(pg_catalog.>=) '({from},0)'::pg_catalog.tid{upper}");
-        match &self.condition {
-            Some(condition) => format!("{before}{only}{table}\nWHERE {range} AND ({condition}\n)"),
-            None => format!("{before}{only}{table}\nWHERE {range}"),
+        let condition =
+            self.condition.as_ref().map_or_else(String::new, |own| format!(" AND ({own}\n)"));
+        let tail = match self.tail.as_str() {
+            "" => String::new(),
+            tail => format!("\n{tail}"),
+        };
+        format!("{before}{only}{table}\nWHERE {range}{condition}{tail}")
+    }
+}
+
+/// Refuses words that a table scan has not.
+fn check_words(tokens: &[Token<'_>], escapes: bool, aggregates: bool) -> Result<(), NotSplittable> {
+    if !tokens.first().is_some_and(|token| token.is("select")) {
+        return Err(NotSplittable::NotSelect);
+    }
+    if tokens.windows(3).any(is_unicode_escape) {
+        return Err(NotSplittable::UnicodeEscapes);
+    }
+    for token in tokens {
+        let lower = token.text.to_ascii_lowercase();
+        let is_own_group = aggregates && token.depth == 0 && lower == "group";
+        match token.kind {
+            TokenKind::Word if REFUSED.contains(&lower.as_str()) && !is_own_group => {
+                return Err(NotSplittable::MoreThanFilter);
+            }
+            TokenKind::Word if UNSTABLE.contains(&lower.as_str()) => {
+                return Err(NotSplittable::TimeOrUser);
+            }
+            TokenKind::Literal if may_be_unstable(&lower, escapes) => {
+                return Err(NotSplittable::TimeOrUser);
+            }
+            TokenKind::Other if token.text == "$" => return Err(NotSplittable::Parameters),
+            _ => {}
         }
+    }
+    match tokens.iter().skip(1).any(|token| token.is("select")) {
+        true => Err(NotSplittable::MoreThanFilter),
+        false => Ok(()),
     }
 }
 
@@ -167,6 +215,8 @@ pub enum NotSplittable {
     NotOneTable,
     /// `FROM ONLY`.
     OnlyTable,
+    /// Not an aggregate that each part of a table may compute.
+    NotPartial,
     /// An expression whose references can't be told.
     Expression(Unreadable),
 }
@@ -182,6 +232,10 @@ impl fmt::Display for NotSplittable {
             Self::Parameters => "it has parameters",
             Self::NotOneTable => "it does not read one table",
             Self::OnlyTable => "it reads ONLY a table",
+            Self::NotPartial => {
+                "it is no aggregate of one table by count, max, min and sum, with or without GROUP \
+                 BY, of which each part can compute its own"
+            }
             Self::Expression(unreadable) => return unreadable.fmt(f),
         })
     }
@@ -336,6 +390,7 @@ mod tests {
             "SELECT a FROM t FOR UPDATE",
             "SELECT a FROM t UNION ALL SELECT b FROM u",
             "SELECT a FROM t WHERE a IN (SELECT b FROM u)",
+            "SELECT a FROM t WHERE a IN (TABLE u)",
             "SELECT sum(a) OVER () FROM t",
             "SELECT a FROM t GROUP BY a",
             "SELECT a FROM t TABLESAMPLE SYSTEM (1)",

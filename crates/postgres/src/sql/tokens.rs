@@ -3,6 +3,7 @@
 use super::scanner::{Scanner, TokenKind};
 
 /// A token.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Token<'a> {
     pub(crate) kind: TokenKind,
     pub(crate) text: &'a str,

@@ -16,7 +16,8 @@ use super::{Extent, run, schema_error, source};
 use crate::connection::{Closed, Connection, SourceInUse};
 use crate::engine::{self, Division};
 use crate::planning::Planning;
-use crate::tickets::{Lease, Share, check_lease};
+use crate::relay::Relay;
+use crate::tickets::{Lease, PlanId, Share, check_lease};
 
 /// The most connections that a plan of a source holds.
 const CONNECTIONS_MAX: usize = 16;
@@ -102,10 +103,18 @@ async fn plan_to_end(connection: &mut Connection, request: PlanRequest) -> Resul
         layout: RowLayout::Chunks,
     });
     let duration = Duration::from_millis(lease_ms);
+    let share = connection.share.take();
     check_lease(duration)?;
+    let earlier = match &share {
+        Some(share) => Some(shared.tickets.admit(share.pass.reveal()).map_err(ended)?),
+        None => None,
+    };
     if let Some(source) = source(connection).await? {
-        return plan_at_source(connection, &query, parts_max, duration, &source).await;
+        let earlier = earlier.map(|plan| shareable(&source.relay, plan)).transpose()?;
+        let wanted = Wanted { parts_max, lease: duration, earlier };
+        return plan_at_source(connection, &query, wanted, &source).await;
     }
+    // The server's own tables are the same for all plans of this run.
     let slot = acquire_slot(connection).await?;
     let lease = lease(&shared, slot)?;
     let planning = Planning::new();
@@ -127,21 +136,61 @@ async fn plan_to_end(connection: &mut Connection, request: PlanRequest) -> Resul
     send_plan(connection, parts, &query).await
 }
 
+/// The error of an earlier plan that this server does not know any more.
+fn ended(error: ServerError) -> ServerError {
+    match error.kind {
+        ErrorKind::Execution => snapshot_ended(&error.message),
+        _ => error,
+    }
+}
+
+fn snapshot_ended(why: &str) -> ServerError {
+    let what = format!("the earlier plan's snapshot has ended: {why}");
+    let hint = "make all plans anew that must see the same, the first without it";
+    engine::error(ErrorKind::Execution, "72000", what, hint)
+}
+
+/// An earlier plan of a source, under whose snapshot others can be made.
+fn shareable(relay: &Relay, plan: PlanId) -> Result<Arc<dyn dray_driver::Parts>, ServerError> {
+    let Some(parts) = relay.held(plan) else {
+        let why = "it was released, its lease is over, or it is one of another source";
+        return Err(snapshot_ended(why));
+    };
+    if parts.snapshot().is_none() {
+        let what = format!(
+            "{} can't begin a transaction under the snapshot of another one, so no plan can have \
+             the snapshot of an earlier one",
+            relay.name
+        );
+        let hint = "read what must be consistent by one statement";
+        return Err(engine::error(ErrorKind::Query, "0A000", what, hint));
+    }
+    Ok(parts)
+}
+
+/// What a plan of a source should be.
+struct Wanted {
+    parts_max: Option<u32>,
+    lease: Duration,
+    /// Whose snapshot it is to have.
+    earlier: Option<Arc<dyn dray_driver::Parts>>,
+}
+
 /// The same for a source, whose snapshot the server holds.
 async fn plan_at_source(
     connection: &mut Connection,
     query: &Arc<Query>,
-    parts_max: Option<u32>,
-    duration: Duration,
+    wanted: Wanted,
     source: &SourceInUse,
 ) -> Result<usize, Stop> {
+    let Wanted { parts_max, lease: duration, earlier } = wanted;
     let (shared, relay) = (connection.shared.clone(), &source.relay);
     let _slot = acquire_slot(connection).await?;
     let at_most = parts_max.map_or_else(|| shared.compute.threads(), |count| count as usize);
     let permits = relay.connections_of_plan(shared.wait_timeout, at_most.min(CONNECTIONS_MAX));
     let mut permits = while_client_waits(connection, permits).await??;
     let connections_max = permits.num_permits();
-    let division = dray_driver::Division { parts_max, lease: duration, connections_max };
+    let division = dray_driver::Division { parts_max, lease: duration, connections_max, earlier };
     let divided = source.session.plan(source_statement(query)?, division);
     let divided = while_client_waits(connection, divided).await??;
     let Some(parts) = divided else { return Err(no_parts(&relay.name).into()) };

@@ -57,6 +57,28 @@ impl Message for PlanRequest {
     }
 }
 
+/// The earlier plan whose snapshot the connection's next plan is to have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShareRequest {
+    /// That of the earlier plan.
+    pub pass: Secret,
+}
+
+impl Message for ShareRequest {
+    const KIND: Kind = Kind::Share;
+
+    fn write(&self, out: &mut Vec<u8>) -> Result<()> {
+        check_pass(self.pass.reveal())?;
+        Ok(put_bytes(out, self.pass.reveal().as_bytes())?)
+    }
+
+    fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
+        let pass = cursor.string("pass")?;
+        check_pass(pass)?;
+        Ok(Self { pass: pass.into() })
+    }
+}
+
 /// A part to be read: a query, and the ticket for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartRequest {

@@ -9,6 +9,12 @@ use crate::{ProtocolError, Refusal, Result};
 pub(super) const SETTINGS_MAX: u32 = 256;
 /// Stands for the end of the table.
 const END: u32 = u32::MAX;
+/// All of the statement.
+const RANGE_NONE: u8 = 0;
+/// Some blocks of the table, whose rows are rows of the statement.
+const RANGE_BLOCKS: u8 = 1;
+/// Some blocks of the table, over which the statement is computed.
+const RANGE_PARTIAL: u8 = 2;
 
 /// A part that is read under a planner's snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +53,8 @@ pub struct BlockRange {
     pub to: Option<u32>,
     /// Whether tables that inherit from the table are left out.
     pub only: bool,
+    /// Whether the statement aggregates the rows of these blocks alone (section 3.1).
+    pub partial: bool,
 }
 
 impl PostgresPart {
@@ -66,9 +74,9 @@ impl PostgresPart {
         out.extend_from_slice(&snapshot.digest);
         put_bytes(out, snapshot.relations.as_bytes())?;
         match range {
-            None => out.push(0),
-            Some(BlockRange { from, to, only }) => {
-                out.push(1);
+            None => out.push(RANGE_NONE),
+            Some(BlockRange { from, to, only, partial }) => {
+                out.push(if *partial { RANGE_PARTIAL } else { RANGE_BLOCKS });
                 out.extend_from_slice(&from.to_le_bytes());
                 out.extend_from_slice(&to.unwrap_or(END).to_le_bytes());
                 out.push(u8::from(*only));
@@ -107,13 +115,14 @@ impl HeldSnapshot {
 
 impl BlockRange {
     fn read(cursor: &mut Cursor<'_>) -> Result<Option<Self>> {
-        match cursor.u8("range")? {
-            0 => return Ok(None),
-            1 => {}
+        let partial = match cursor.u8("range")? {
+            RANGE_NONE => return Ok(None),
+            RANGE_BLOCKS => false,
+            RANGE_PARTIAL => true,
             other => {
-                return Err(invalid(format!("range {other} of a descriptor, expected 0 or 1")));
+                return Err(invalid(format!("range {other} of a descriptor, expected 0 to 2")));
             }
-        }
+        };
         let (from, to) = (cursor.u32("from")?, cursor.u32("to")?);
         if from >= to {
             return Err(invalid(format!("blocks {from} to {to}, expected some")));
@@ -123,7 +132,7 @@ impl BlockRange {
             1 => true,
             other => return Err(invalid(format!("only {other}, expected 0 or 1"))),
         };
-        Ok(Some(Self { from, to: (to != END).then_some(to), only }))
+        Ok(Some(Self { from, to: (to != END).then_some(to), only, partial }))
     }
 }
 

@@ -322,6 +322,7 @@ pub fn asked(mut bytes: &[u8]) -> Result<(Vec<&'static str>, Vec<Asked>), Refuse
             ClientEvent::Cancel | ClientEvent::Ignored => "cancel",
             ClientEvent::Goodbye => "goodbye",
             ClientEvent::Release => "release",
+            ClientEvent::Share(_) => "share",
         });
     }
     session.check_end(bytes.len())?;

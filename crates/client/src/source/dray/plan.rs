@@ -8,7 +8,7 @@ use dray_format::arrow::schema_to_arrow;
 use dray_wire::partition::{DrayPart, PartDescriptor, PartSource, RandomId};
 use dray_wire::{PlanRequest, Planned, Secret, ServerEvent};
 
-use super::{DraySource, check_options, encode_parameters, finish_message};
+use super::{DraySource, Uri, check_options, encode_parameters, finish_message};
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory::Arena;
 use crate::options::{ConnectOptions, QueryOptions};
@@ -74,6 +74,10 @@ impl DraySource {
         };
         let parameters = request.parameters.clone();
         let mut out = Vec::new();
+        if let Some(part) = &plan.snapshot {
+            let pass = self.pass_of(&part.0)?;
+            self.session.share(pass, &mut out).map_err(|cause| Error::usage(cause.to_string()))?;
+        }
         self.session.plan(request, &mut out).map_err(|cause| Error::usage(cause.to_string()))?;
         let mut deadline = None;
         self.send(&out, &mut || finish_message(cancel(), &mut deadline))?;
@@ -93,6 +97,24 @@ impl DraySource {
             parts: self.describe(sql, &parameters, planned),
             holder,
         })
+    }
+
+    /// The pass of an earlier plan, whose snapshot another one is to have.
+    ///
+    /// # Errors
+    /// Usage, if it can't be one of what this connection reads.
+    fn pass_of<'a>(&self, part: &'a PartDescriptor) -> Result<&'a Secret> {
+        let wrong = |what: &str| {
+            Error::usage(what).with_hint("plans have one snapshot if they are made over one uri")
+        };
+        let PartSource::Dray(DrayPart { pass, .. }) = &part.source else {
+            return Err(wrong("the earlier plan is of PostgreSQL, and this is a Dray server"));
+        };
+        let source = |uri: &str| uri.parse::<Uri>().ok().and_then(|uri| uri.source);
+        match source(part.uri.reveal()) == source(&self.shared_uri) {
+            true => Ok(pass),
+            false => Err(wrong("the earlier plan is of another source of the Dray server")),
+        }
     }
 
     fn holder(&self, pass: &Secret) -> Box<dyn Holder> {

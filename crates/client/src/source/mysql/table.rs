@@ -242,7 +242,7 @@ fn question(scan: &TableScan, named: Option<&str>) -> String {
 }
 
 /// A string, however the session reads backslashes.
-fn literal(text: &str) -> String {
+pub(super) fn literal(text: &str) -> String {
     let hex = text.bytes().map(|byte| format!("{byte:02X}")).collect::<String>();
     format!("_utf8mb4 x'{hex}'")
 }

@@ -9,7 +9,7 @@ use dray_postgres::{
 use dray_wire::partition::seal;
 
 use super::snapshot::SETTINGS;
-use super::sql::ask_one;
+use super::sql::{ask_one, clock_us, epoch_us};
 use crate::error::{Error, Result};
 
 /// Whose settings these are. Not a setting itself, as the session's user is no readable one.
@@ -38,21 +38,15 @@ impl ServerRun {
             }
             answer => answer.unwrap_or_default(),
         };
-        let us = |time: &str| {
-            format!(
-                "(pg_catalog.date_part('epoch', pg_catalog.{time}()) \
-                 OPERATOR(pg_catalog.*) 1000000)::pg_catalog.int8"
-            )
-        };
         let question = format!(
             "SELECT pg_catalog.concat_ws(' ', {}, pg_catalog.pg_is_in_recovery(), \
              pg_catalog.current_database()), {}",
-            us("pg_postmaster_start_time"),
-            us("clock_timestamp")
+            epoch_us("pg_postmaster_start_time"),
+            epoch_us("clock_timestamp")
         );
         let mut answer = session.ask(&question, check)?.into_iter().flatten().flatten();
         let run = answer.next().unwrap_or_default();
-        let now_us = answer.next().and_then(|now| now.parse().ok()).unwrap_or_default();
+        let now_us = clock_us(&answer.next().unwrap_or_default())?;
         Ok(Self { name: format!("{system} {run}"), now_us })
     }
 }

@@ -1,18 +1,14 @@
 //! Reading a part of a plan: a transaction under the planner's snapshot, on whatever connection.
 
-use dray_postgres::is_tid_range_scan;
-use dray_postgres::{
-    CancelCheck as SocketCheck, Error as PostgresError, Session, Socket, TableScan,
-};
+use dray_postgres::{CancelCheck as SocketCheck, Session, Socket, TableScan};
 use dray_wire::partition::{HeldSnapshot, PartDescriptor, PartSource, PostgresPart};
 
 use super::super::{Event, ReceiveContext, Source, decode_parameters};
 use super::PostgresSource;
-use super::held::{
-    LockedRelations, ServerRun, policy_settings, settings, snapshot_digest, sorted_oids,
-};
+use super::held::{LockedRelations, ServerRun, policy_settings, settings, sorted_oids};
+use super::import::{Whose, begin_under, check_lease, explain_lock};
 use super::parameters::parameters;
-use super::snapshot::{BEGIN, NO_IDLE_TIMEOUT, ONE_PLAN, leaves};
+use super::snapshot::{ONE_PLAN, leaves};
 use super::sql::{ask_one, explain, oid_of};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::ParameterTyping;
@@ -113,22 +109,16 @@ fn open(
     of_server: &PostgresPart,
     check: SocketCheck<'_>,
 ) -> Result<(String, OpenPart)> {
-    let HeldSnapshot { server, settings: expected, digest, relations, .. } = &of_server.snapshot;
+    let HeldSnapshot { server, settings: expected, relations, .. } = &of_server.snapshot;
     let run = ServerRun::of(session, check)?;
     if run.name != *server {
         let what = "the part's server is another one, or was restarted or promoted since the plan \
                     was made";
         return Err(gone(what).with_hint("connect to the planner's server, or plan again"));
     }
-    if run.now_us >= part.deadline_us {
-        let late = std::time::Duration::from_micros(run.now_us - part.deadline_us);
-        return Err(gone(format!("the plan's lease ended {} s ago", late.as_secs())));
-    }
+    check_lease(&run, part, Whose::OfPart)?;
     let (scan, sql) = statement(session, part, of_server)?;
-    import(session, &of_server.snapshot.name, check)?;
-    if snapshot_digest(session, check)? != *digest {
-        return Err(gone("the snapshot is not the planner's"));
-    }
+    begin_under(session, &of_server.snapshot, Whose::OfPart, check)?;
     let own = settings(session, &policy_settings(expected), check)?;
     if let Some((one, other)) = own.iter().zip(expected).find(|(one, other)| one != other) {
         let what = match one.0 == other.0 {
@@ -148,16 +138,7 @@ fn open(
             LockedRelations::of(session, &part.sql, &values, check).map(|(locked, _)| locked.oids)
         }
     };
-    let locked = locked.map_err(|error| match error.sqlstate() {
-        Some("55P03") => Error::new(
-            ErrorKind::Execution,
-            "another session waits to change a table of the plan, and readers wait behind it",
-        )
-        .with_hint("end what waits there, or plan again after it")
-        .with_sqlstate("55P03"),
-        _ => error,
-    })?;
-    if locked != *relations {
+    if locked.map_err(explain_lock)? != *relations {
         return Err(changed());
     }
     session.ask("SET LOCAL lock_timeout TO DEFAULT", check)?;
@@ -176,7 +157,11 @@ fn statement(
     of_server: &PostgresPart,
 ) -> Result<(Option<TableScan>, String)> {
     let Some(range) = &of_server.range else { return Ok((None, part.sql.clone())) };
-    let mut scan = session.table_scan(&part.sql).map_err(|why| {
+    let scan = match range.partial {
+        true => session.aggregate_scan(&part.sql),
+        false => session.table_scan(&part.sql),
+    };
+    let mut scan = scan.map_err(|why| {
         Error::usage(format!("this version of Dray does not divide the plan's statement: {why}"))
             .with_hint("read it with the version that planned it")
     })?;
@@ -186,24 +171,6 @@ fn statement(
     scan.only = range.only;
     let sql = scan.block_range(range.from, range.to);
     Ok((Some(scan), sql))
-}
-
-fn import(session: &mut Session<Socket>, name: &str, check: SocketCheck<'_>) -> Result<()> {
-    if !name.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-') {
-        return Err(Error::usage("the name of the part's snapshot is not a server's"));
-    }
-    let begin = format!(
-        "{BEGIN}; SET TRANSACTION SNAPSHOT '{name}'; {NO_IDLE_TIMEOUT}; \
-         SET LOCAL lock_timeout = '1s'"
-    );
-    let begun: Result<_, PostgresError> = session.ask(&begin, check);
-    begun.map(drop).map_err(|error| match error.sqlstate() {
-        // Which of these the server says depends on its version and on the moment.
-        Some("22023" | "42704" | "55000") => {
-            gone("the plan's snapshot is gone: the plan was released or its planner has ended")
-        }
-        _ => error.into(),
-    })
 }
 
 /// Locks a table, and returns the oids of it and its partitions. The plan has to read a range in
@@ -217,7 +184,7 @@ fn lock_table(
     let TableScan { table, only, .. } = scan;
     session.ask(&format!("LOCK TABLE {table} IN ACCESS SHARE MODE; {ONE_PLAN}"), check)?;
     // EXPLAIN locks the indexes, too.
-    if !is_tid_range_scan(&explain(session, sql, check)?) {
+    if !scan.is_range_plan(&explain(session, sql, check)?) {
         let what = "the server plans the part in another way than the planner's connection";
         return Err(Error::new(ErrorKind::Execution, what).with_hint("plan again"));
     }

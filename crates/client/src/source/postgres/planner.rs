@@ -1,8 +1,6 @@
 //! Plans of partitions: a connection that holds a snapshot, and the parts that others read under
 //! it.
 
-use std::time::Duration;
-
 use dray_format::arrow::schema_from_arrow;
 use dray_postgres::{CancelCheck as SocketCheck, Session, Socket, TableScan, is_query, shareable};
 use dray_wire::partition::{
@@ -15,11 +13,12 @@ use super::super::{Holder, PlannedParts, Source, encode_parameters};
 use super::PostgresSource;
 use super::connection::Connection;
 use super::held::{LockedRelations, ServerRun, settings, snapshot_digest, sorted_oids};
+use super::import::{EarlierPlan, LOCK_TIMEOUT, check_unchanged, explain_lock};
 use super::parameters::{parameters, surplus};
 use super::reason::{Decision, Reason};
 use super::serial::SerialScan;
 use super::snapshot::{BEGIN, NO_IDLE_TIMEOUT, Snapshot};
-use super::sql::{ask_one, ask_optional, oid_of};
+use super::sql::{ask_one, ask_optional, clock_us, epoch_us, oid_of};
 use super::table::{Requested, Table, called_function};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{ParameterTyping, QueryOptions};
@@ -62,6 +61,8 @@ struct Planning<'a> {
     sql: &'a str,
     query: &'a QueryOptions,
     plan: &'a PlanOptions,
+    /// Whose snapshot this plan has, too.
+    earlier: Option<EarlierPlan<'a>>,
 }
 
 /// The snapshot is exported; this is what readers read.
@@ -99,7 +100,8 @@ impl PostgresSource {
             ))
         })?;
         let attributes = self.policy.attributes();
-        let planning = Planning { sql, query, plan };
+        let earlier = EarlierPlan::of(plan)?;
+        let planning = Planning { sql, query, plan, earlier };
         let planned = planner.run(cancel, |planner, check| {
             let run = ServerRun::of(&mut planner.session, check)?;
             let same = run.name == own.0 && settings(&mut planner.session, &[], check)? == own.1;
@@ -113,10 +115,19 @@ impl PostgresSource {
                     return Err(differs(&Reason::EarlierCall(function).to_string()));
                 }
             }
+            if let Some(earlier) = &earlier {
+                earlier.check_server(&run)?;
+                // Looking at a table's size waits for locks, too.
+                planner.session.ask(LOCK_TIMEOUT, check)?;
+            }
             let exported = planning.export(planner, attributes, check)?;
-            planning.describe(planner, run.name, exported, check)
+            let relations = exported.snapshot.relations.clone();
+            Ok((relations, planning.describe(planner, run.name, exported, check)?))
         });
-        let (schema, parts, reason) = planned?;
+        let (relations, (schema, parts, reason)) = planned?;
+        if earlier.is_some() {
+            check_unchanged(&mut planner, &mut self.connection, &relations, cancel)?;
+        }
         let holder = SnapshotHolder { connection: planner, process: std::process::id() };
         let holder: Option<Box<dyn Holder>> = Some(Box::new(holder));
         Ok(PlannedParts { parts, schema, reason: reason.map(|why| why.to_string()), holder })
@@ -157,6 +168,15 @@ fn differs(why: &str) -> Error {
 }
 
 impl Planning<'_> {
+    /// What begins the transaction that holds the snapshot. If it is that of an earlier plan, the
+    /// transaction has begun already.
+    fn begin(&self, session: &mut Session<Socket>, check: SocketCheck<'_>) -> Result<String> {
+        match &self.earlier {
+            None => Ok(format!("{BEGIN}; {NO_IDLE_TIMEOUT}; ")),
+            Some(earlier) => earlier.begin(session, check).map(|()| String::new()),
+        }
+    }
+
     /// Takes and exports a snapshot: for ranges of a table if the statement allows it, else for all
     /// of it.
     fn export(
@@ -188,7 +208,11 @@ impl Planning<'_> {
         if self.query.parameters.as_ref().is_some_and(|row| row.num_columns() > 0) {
             return Ok(Decision::Refused(Reason::Parameters));
         }
-        let mut scan = match session.table_scan(self.sql) {
+        let scan = match self.plan.partial {
+            true => session.aggregate_scan(self.sql),
+            false => session.table_scan(self.sql),
+        };
+        let mut scan = match scan {
             Ok(scan) => scan,
             Err(why) => return Ok(Decision::Refused(Reason::NotSplittable(why))),
         };
@@ -203,7 +227,8 @@ impl Planning<'_> {
         if count < 2 {
             return Ok(Decision::Refused(Reason::SmallForParts));
         }
-        let taken = match Snapshot::take(session, &scan, self.sql, check)? {
+        let begin = self.begin(session, check)?;
+        let taken = match Snapshot::take(session, &begin, &scan, self.sql, check)? {
             Decision::Run(taken) => taken,
             Decision::Refused(reason) => return Ok(Decision::Refused(reason)),
         };
@@ -213,6 +238,7 @@ impl Planning<'_> {
             // The table may have grown.
             to: (i + 1 < count).then(|| bound(i + 1)),
             only: scan.only,
+            partial: scan.aggregates,
         });
         let relations = match taken.leaves {
             Some(leaves) => leaves,
@@ -231,7 +257,7 @@ impl Planning<'_> {
             ranges: ranges.collect(),
             scan: Some(scan),
             reason: None,
-            deadline_us: begin_lease(session, self.plan.lease, check)?,
+            deadline_us: self.begin_lease(session, check)?,
         }))
     }
 
@@ -243,15 +269,20 @@ impl Planning<'_> {
     ) -> Result<Exported> {
         let values = parameters(self.query.parameters.as_ref(), ParameterTyping::Values)?;
         for _ in 0..ATTEMPTS {
-            session.ask(&format!("{BEGIN}; {NO_IDLE_TIMEOUT}"), check)?;
-            let (locked, _) = LockedRelations::of(session, self.sql, &values, check)?;
+            let begin = self.begin(session, check)?;
+            if !begin.is_empty() {
+                session.ask(&begin, check)?;
+            }
+            let locked = LockedRelations::of(session, self.sql, &values, check);
+            let (locked, _) = locked.map_err(explain_lock)?;
             if let Some(table) = locked.foreign {
                 let what = format!("{table} is a foreign table, which no snapshot covers");
                 return Err(
                     Error::new(ErrorKind::Query, what).with_hint("read the statement with query()")
                 );
             }
-            if locked.changed {
+            // Under an earlier plan's snapshot, it is asked later what has changed.
+            if locked.changed && self.earlier.is_none() {
                 session.ask("ROLLBACK", check)?;
                 continue;
             }
@@ -267,7 +298,7 @@ impl Planning<'_> {
                 ranges: Vec::new(),
                 scan: None,
                 reason: Some(reason),
-                deadline_us: begin_lease(session, self.plan.lease, check)?,
+                deadline_us: self.begin_lease(session, check)?,
             });
         }
         let what = "tables of the statement are rewritten again and again";
@@ -344,24 +375,24 @@ impl Planning<'_> {
             _ => Err(super::super::out_of_turn()),
         }
     }
-}
 
-/// Lets the server end the transaction when the lease is over, whatever becomes of this process.
-/// Returns that time by the server's clock.
-fn begin_lease(
-    session: &mut Session<Socket>,
-    lease: Duration,
-    check: SocketCheck<'_>,
-) -> Result<u64> {
-    let ms = lease.as_millis().max(1);
-    let limit = format!(
-        "SELECT pg_catalog.set_config(s.name, '{ms}', true) FROM pg_catalog.pg_settings s \
-         WHERE s.name OPERATOR(pg_catalog.=) ANY \
-             ('{{idle_in_transaction_session_timeout,transaction_timeout}}'::pg_catalog.text[])"
-    );
-    session.ask(&limit, check)?;
-    let now = "SELECT (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) \
-         OPERATOR(pg_catalog.*) 1000000)::pg_catalog.int8";
-    let now_us: u64 = ask_one(session, now, check)?.parse().unwrap_or_default();
-    Ok(now_us.saturating_add(u64::try_from(lease.as_micros()).unwrap_or(u64::MAX)))
+    /// Lets the server end the transaction when the lease is over, whatever becomes of this
+    /// process. Returns that time by the server's clock.
+    fn begin_lease(&self, session: &mut Session<Socket>, check: SocketCheck<'_>) -> Result<u64> {
+        if self.earlier.is_some() {
+            // Locks were not waited for.
+            session.ask("SET LOCAL lock_timeout TO DEFAULT", check)?;
+        }
+        let lease = self.plan.lease;
+        let ms = lease.as_millis().max(1);
+        let limit = format!(
+            "SELECT pg_catalog.set_config(s.name, '{ms}', true) FROM pg_catalog.pg_settings s \
+             WHERE s.name OPERATOR(pg_catalog.=) ANY \
+                 ('{{idle_in_transaction_session_timeout,transaction_timeout}}'::pg_catalog.text[])"
+        );
+        session.ask(&limit, check)?;
+        let now = ask_one(session, &format!("SELECT {}", epoch_us("clock_timestamp")), check)?;
+        let now_us = clock_us(&now)?;
+        Ok(now_us.saturating_add(u64::try_from(lease.as_micros()).unwrap_or(u64::MAX)))
+    }
 }

@@ -6,7 +6,6 @@ use std::time::Instant;
 
 use dray_postgres::{
     CancelCheck as SocketCheck, Error as PostgresError, References, Session, Socket, TableScan,
-    is_tid_range_scan,
 };
 use dray_wire::{ErrorKind as WireKind, ServerError};
 
@@ -69,16 +68,18 @@ pub(super) struct Snapshot {
 impl Snapshot {
     /// Locks the table so that its rows stay where they are, checks that the server reads a range
     /// of it by a range scan, and exports the snapshot. Leaves a transaction open, also if refused.
+    /// `begin` are the statements that begin it, each with its semicolon; none if it has begun.
     ///
     /// # Errors
     /// When the connection breaks or the statement is cancelled.
     pub(super) fn take(
         session: &mut Session<Socket>,
+        begin: &str,
         scan: &TableScan,
         sql: &str,
         check: SocketCheck<'_>,
     ) -> Result<Decision<Self>> {
-        match Self::try_take(session, scan, sql, check) {
+        match Self::try_take(session, begin, scan, sql, check) {
             Ok(decision) => Ok(decision),
             Err(error) => refused_by_server(session, error),
         }
@@ -86,6 +87,7 @@ impl Snapshot {
 
     fn try_take(
         session: &mut Session<Socket>,
+        begin: &str,
         scan: &TableScan,
         sql: &str,
         check: SocketCheck<'_>,
@@ -93,17 +95,14 @@ impl Snapshot {
         let table = &scan.table;
         // The lock precedes the snapshot: a command that rewrites the table has then either ended,
         // and the snapshot sees its effect, or it waits.
-        session.ask(
-            &format!("{BEGIN}; {NO_IDLE_TIMEOUT}; LOCK TABLE {table} IN ACCESS SHARE MODE"),
-            check,
-        )?;
+        session.ask(&format!("{begin}LOCK TABLE {table} IN ACCESS SHARE MODE"), check)?;
         let plan = explain(session, sql, check)?;
         if plan.iter().any(|line| line.contains("Index ") || line.contains("Bitmap ")) {
             return Ok(Decision::Refused(Reason::IndexIsQuicker));
         }
         session.ask(ONE_PLAN, check)?;
         let plan = explain(session, &scan.block_range(0, Some(1)), check)?;
-        if !is_tid_range_scan(&plan) {
+        if !scan.is_range_plan(&plan) {
             return Ok(Decision::Refused(Reason::NotARangeScan));
         }
         let settings = match settings_of_policies(session, table, &plan, check)? {
@@ -166,7 +165,7 @@ impl Snapshot {
             return Err(Error::new(ErrorKind::Execution, what));
         }
         // EXPLAIN locks the indexes, too.
-        if !is_tid_range_scan(&explain(session, &scan.block_range(0, Some(1)), check)?) {
+        if !scan.is_range_plan(&explain(session, &scan.block_range(0, Some(1)), check)?) {
             return Err(Error::new(
                 ErrorKind::Execution,
                 "another connection plans the statement in another way",

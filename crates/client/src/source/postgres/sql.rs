@@ -6,6 +6,8 @@
 
 use dray_postgres::{CancelCheck as SocketCheck, Error as PostgresError, Session, Socket};
 
+use crate::error::{Error, ErrorKind, Result};
+
 /// A string literal. The text has no backslashes.
 pub(super) fn quoted(text: &str) -> String {
     debug_assert!(!text.contains('\\'), "backslashes may be escapes in this session");
@@ -41,6 +43,23 @@ pub(super) fn ask_optional(
     Ok(session.ask(sql, check)?.into_iter().flatten().flatten().next())
 }
 
+/// A time of the server in microseconds since 1970, as an expression. `time` is a function of
+/// `pg_catalog` without arguments.
+pub(super) fn epoch_us(time: &str) -> String {
+    format!(
+        "(pg_catalog.date_part('epoch', pg_catalog.{time}()) \
+         OPERATOR(pg_catalog.*) 1000000)::pg_catalog.int8"
+    )
+}
+
+/// The server's time, in microseconds since 1970, from the answer to [`epoch_us`].
+pub(super) fn clock_us(answer: &str) -> Result<u64> {
+    answer.parse().map_err(|_| {
+        Error::new(ErrorKind::Protocol, format!("the server's clock says {answer:?}"))
+            .with_hint("set its clock to a time after 1970")
+    })
+}
+
 /// The lines of a statement's plan.
 pub(super) fn explain(
     session: &mut Session<Socket>,
@@ -50,4 +69,18 @@ pub(super) fn explain(
     let statement = session.enclosable(sql).unwrap_or(sql);
     let plan = session.ask(&format!("EXPLAIN {statement}"), check)?;
     Ok(plan.into_iter().flatten().flatten().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_is_no_time_after_1970() {
+        assert_eq!(clock_us("17").unwrap(), 17);
+        for answer in ["", "-5", "soon"] {
+            let error = clock_us(answer).unwrap_err();
+            assert!(error.message().contains("clock"), "{error}");
+        }
+    }
 }

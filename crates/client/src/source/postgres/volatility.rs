@@ -106,6 +106,16 @@ pub(super) fn question(references: &References, origin: Origin, table: &str) -> 
             functions = array(&references.functions),
             visible = visible("p.pronamespace"),
         ),
+        // The aggregates of parts can be put together if they are the server's own.
+        format!(
+            "SELECT pg_catalog.concat('it may call ', p.proname, ', \
+                 which is not the server''s own') FROM pg_catalog.pg_proc p
+             WHERE p.proname {equal} ANY ({aggregates}) AND {visible} AND (p.oid {own} \
+                 OR p.pronamespace {different} \
+                     'pg_catalog'::pg_catalog.regnamespace::pg_catalog.oid)",
+            aggregates = array(&references.aggregates),
+            visible = visible("p.pronamespace"),
+        ),
         // A type with the name of a function, which may read the present time from a text: a date,
         // a range, an array.
         format!(
