@@ -5,12 +5,15 @@ import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.NamespaceChange;
+import org.apache.spark.sql.connector.catalog.StagedTable;
+import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
 import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
 import org.apache.spark.sql.connector.catalog.Table;
-import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.connector.catalog.TableInfo;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
@@ -18,7 +21,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * {@code spark.sql.catalog.shop.url=…} make {@code SELECT … FROM shop.public.orders} work. Other
  * options are those of tables.
  */
-public final class DrayCatalog implements TableCatalog, SupportsNamespaces {
+public final class DrayCatalog implements StagingTableCatalog, SupportsNamespaces {
     private String name;
     private DrayOptions options;
     /** Null until the server was asked. */
@@ -114,37 +117,83 @@ public final class DrayCatalog implements TableCatalog, SupportsNamespaces {
                 dialect().quoted(schema) + "." + dialect().quoted(table.name()));
     }
 
-    private static UnsupportedOperationException readsOnly() {
-        return new UnsupportedOperationException("Dray's catalog only reads");
+    @Override
+    public Table createTable(Identifier table, TableInfo info)
+            throws TableAlreadyExistsException, NoSuchNamespaceException {
+        stageCreate(table, info).commitStagedChanges();
+        try {
+            return loadTable(table);
+        } catch (NoSuchTableException dropped) {
+            throw new DrayException("another session has dropped the new table", dropped);
+        }
+    }
+
+    @Override
+    public StagedTable stageCreate(Identifier table, TableInfo info)
+            throws TableAlreadyExistsException, NoSuchNamespaceException {
+        NewTable staged = stage(table, info, NewTable.Existing.REFUSED);
+        if (tableExists(table)) {
+            throw new TableAlreadyExistsException(table);
+        }
+        return staged;
+    }
+
+    @Override
+    public StagedTable stageReplace(Identifier table, TableInfo info)
+            throws NoSuchNamespaceException, NoSuchTableException {
+        NewTable staged = stage(table, info, NewTable.Existing.REPLACED);
+        if (!tableExists(table)) {
+            throw new NoSuchTableException(table);
+        }
+        return staged;
+    }
+
+    @Override
+    public StagedTable stageCreateOrReplace(Identifier table, TableInfo info)
+            throws NoSuchNamespaceException {
+        return stage(table, info, NewTable.Existing.REPLACED_IF_THERE);
+    }
+
+    private NewTable stage(Identifier table, TableInfo info, NewTable.Existing existing)
+            throws NoSuchNamespaceException {
+        checkNamespace(table.namespace());
+        NewTable.check(info);
+        return new NewTable(options, new TableName(table.namespace()[0], table.name()),
+                info.columns(), existing);
+    }
+
+    private static UnsupportedOperationException refused() {
+        return new UnsupportedOperationException("Dray's catalog reads, fills, creates and replaces"
+                + " tables: do everything else in the database");
     }
 
     @Override
     public Table alterTable(Identifier table, TableChange... changes) {
-        throw readsOnly();
+        throw refused();
     }
 
     @Override
     public boolean dropTable(Identifier table) {
-        throw readsOnly();
+        throw refused();
     }
 
     @Override
     public void renameTable(Identifier table, Identifier other) {
-        throw readsOnly();
+        throw refused();
     }
 
     @Override
     public void createNamespace(String[] namespace, Map<String, String> metadata) {
-        throw readsOnly();
+        throw refused();
     }
 
     @Override
     public void alterNamespace(String[] namespace, NamespaceChange... changes) {
-        throw readsOnly();
+        throw refused();
     }
 
     @Override
     public boolean dropNamespace(String[] namespace, boolean cascade) {
-        throw readsOnly();
+        throw refused();
     }
 }

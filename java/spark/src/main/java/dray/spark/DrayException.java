@@ -25,6 +25,13 @@ public final class DrayException extends RuntimeException {
         initCause(cause);
     }
 
+    /** The same, with what the user can do. */
+    DrayException(DrayException cause, String hint) {
+        super(cause.getMessage() + " (" + hint + ")", cause);
+        sqlState = cause.sqlState;
+        kind = cause.kind;
+    }
+
     /** The SQLSTATE, empty if there is none. */
     public String sqlState() {
         return sqlState;

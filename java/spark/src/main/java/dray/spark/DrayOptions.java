@@ -3,11 +3,13 @@ package dray.spark;
 import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.Comparator;
+import java.util.EnumSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.OptionalLong;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -30,7 +32,9 @@ final class DrayOptions implements Serializable {
         maxConnections("the most parts that a scan is divided into, whatever else is set"),
         bytesPerPartition("how many bytes of Arrow data a part should have"),
         lease("how many seconds a scan's parts can be read"),
+        snapshot("the name of a snapshot that several scans have"),
         pushDown("whether the database filters, aggregates and sorts: true, false"),
+        aggregates("where what is pushed down is aggregated: auto, whole, parts"),
         taskMemory("the most bytes of batches that a task holds"),
         numeric("what numeric without a precision becomes: text, float64, decimal(p,s)"),
         nonfinite("what infinite dates and NaN among decimals become: error, null, text"),
@@ -38,7 +42,9 @@ final class DrayOptions implements Serializable {
         connectTimeout("the seconds that connecting may take"),
         readTimeout("the seconds that a server may be silent"),
         batchRows("the least rows of a batch"),
-        batchBytes("the bytes that make a batch");
+        batchBytes("the bytes that make a batch"),
+        truncate("whether overwriting empties the table by TRUNCATE: true, false"),
+        stagingSchema("the schema of the table in which rows wait for the commit");
 
         private final String meaning;
 
@@ -61,34 +67,81 @@ final class DrayOptions implements Serializable {
             "user", "the url has the user",
             "password", "the url has the password, or a password file",
             "path", "a table is named by dbtable");
+    /** Those that say something about writing. */
+    private static final Set<Name> OF_WRITING = EnumSet.of(Name.url, Name.dbtable, Name.taskMemory,
+            Name.connectTimeout, Name.readTimeout, Name.batchRows, Name.batchBytes, Name.truncate,
+            Name.stagingSchema);
     private static final long LEASE_SECONDS = 3600;
     private static final long LEASE_SECONDS_MAX = 24 * 3600;
     static final int PARTS_MAX = 65536;
     private static final long TASK_MEMORY = 1L << 30;
+    private static final long BATCH_ROWS = 65536;
+    private static final long BATCH_BYTES = 8L << 20;
+    /** Batches of a task that may be on their way at a time, with the one that is filled. */
+    private static final long BATCHES_WRITTEN = 8;
     private static final String NONFINITE_ERROR = "error";
 
     private final LinkedHashMap<Name, String> values = new LinkedHashMap<>();
 
     /** The options of a table, or of a catalog, which names neither table nor query. */
     DrayOptions(Map<String, String> given, boolean ofCatalog) {
+        List<String> wrong = new ArrayList<>();
         for (Map.Entry<String, String> option : new TreeMap<>(given).entrySet()) {
-            values.put(name(option.getKey()), option.getValue().trim());
+            check(wrong, () -> values.put(name(option.getKey()), option.getValue().trim()));
         }
-        if (url().isEmpty()) {
-            throw new DrayException("option url is missing: it names the server, as in"
-                    + " postgresql://me@localhost/shop or dray://localhost/shop");
+        if (!wrong.isEmpty()) {
+            wrong.add("there are " + Stream.of(Name.values()).map(Name::name)
+                    .collect(Collectors.joining(", ")));
         }
         boolean table = values.containsKey(Name.dbtable);
         boolean query = values.containsKey(Name.query);
-        if (ofCatalog ? table || query : table == query) {
-            throw new DrayException(ofCatalog ? "a catalog has neither dbtable nor query"
+        if (url().isEmpty()) {
+            wrong.add("option url is missing: it names the server, as in"
+                    + " postgresql://me@localhost/shop or dray://localhost/shop");
+        }
+        // One of them may be among the names that are wrong.
+        if (wrong.isEmpty() && (ofCatalog ? table || query : table == query)) {
+            wrong.add(ofCatalog ? "a catalog has neither dbtable nor query"
                     : "one of the options dbtable and query is needed, and not both");
         }
-        atMost();
-        bytesPerPartition();
-        leaseMs();
-        isPushDown();
-        taskMemory();
+        for (Runnable value : List.<Runnable>of(this::atMost, this::bytesPerPartition,
+                this::leaseMs, this::snapshot, this::isPushDown, this::aggregation, this::isTruncate,
+                this::taskMemory)) {
+            check(wrong, value);
+        }
+        if (!wrong.isEmpty()) {
+            throw new DrayException(String.join("; ", wrong));
+        }
+    }
+
+    private static void check(List<String> wrong, Runnable option) {
+        try {
+            option.run();
+        } catch (DrayException refused) {
+            wrong.add(refused.getMessage());
+        }
+    }
+
+    private DrayOptions(LinkedHashMap<Name, String> values) {
+        this.values.putAll(values);
+    }
+
+    /** These, and what is given for one write. */
+    DrayOptions ofWrite(Map<String, String> given) {
+        DrayOptions options = new DrayOptions(values);
+        for (Map.Entry<String, String> option : new TreeMap<>(given).entrySet()) {
+            Name name = name(option.getKey());
+            if (!OF_WRITING.contains(name)) {
+                throw new DrayException("option " + name + " is for reading: " + name.meaning
+                        + " (writing takes " + OF_WRITING.stream().map(Name::name)
+                        .collect(Collectors.joining(", ")) + ")");
+            }
+            options.values.put(name, option.getValue().trim());
+        }
+        options.isTruncate();
+        options.batchRows();
+        options.batchBytes();
+        return options;
     }
 
     private static Name name(String given) {
@@ -105,8 +158,7 @@ final class DrayOptions implements Serializable {
         Name nearest = Stream.of(Name.values()).min(Comparator.comparing(
                 name -> distance(name.name().toLowerCase(Locale.ROOT), wanted))).orElseThrow();
         throw new DrayException("there is no option " + given + ": " + nearest + " is the nearest, "
-                + nearest.meaning + " (there are " + Stream.of(Name.values()).map(Name::name)
-                .collect(Collectors.joining(", ")) + ")");
+                + nearest.meaning);
     }
 
     /** How many letters must be added, removed or replaced. */
@@ -132,9 +184,25 @@ final class DrayOptions implements Serializable {
         return values.getOrDefault(Name.url, "");
     }
 
+    /** Whether statements of both can be one: only what is read may differ. */
+    boolean isSameSource(DrayOptions other) {
+        return withoutTable().equals(other.withoutTable());
+    }
+
+    private Map<Name, String> withoutTable() {
+        Map<Name, String> rest = new LinkedHashMap<>(values);
+        rest.keySet().removeAll(List.of(Name.dbtable, Name.query));
+        return rest;
+    }
+
     /** What stands after FROM, or null. */
     String dbtable() {
         return values.get(Name.dbtable);
+    }
+
+    /** Whether these are a catalog's, which name neither table nor query. */
+    boolean isOfCatalog() {
+        return !values.containsKey(Name.dbtable) && !values.containsKey(Name.query);
     }
 
     /** A SELECT without a semicolon, or null. */
@@ -165,13 +233,77 @@ final class DrayOptions implements Serializable {
         return number(Name.lease, 1, LEASE_SECONDS_MAX).orElse(LEASE_SECONDS) * 1000;
     }
 
+    /** The name of the snapshot that scans have in common, null if each has its own. */
+    String snapshot() {
+        String name = values.get(Name.snapshot);
+        if (name != null && name.isEmpty()) {
+            throw new DrayException("option snapshot is empty, expected a name: scans with the same"
+                    + " url and name have one snapshot");
+        }
+        return name;
+    }
+
     /** Whether more than the choice of columns and a limit is pushed down. */
     boolean isPushDown() {
-        String text = values.getOrDefault(Name.pushDown, "false").toLowerCase(Locale.ROOT);
+        return is(Name.pushDown);
+    }
+
+    /** Where aggregates are computed that are pushed down. */
+    enum Aggregation {
+        /** What seems to be faster. */
+        AUTO,
+        /** By one statement. */
+        WHOLE,
+        /** By each part of a table, and of these by Spark. */
+        PARTS
+    }
+
+    Aggregation aggregation() {
+        String text = values.getOrDefault(Name.aggregates, "auto").toUpperCase(Locale.ROOT);
+        for (Aggregation known : Aggregation.values()) {
+            if (known.name().equals(text)) {
+                return known;
+            }
+        }
+        throw new DrayException("option aggregates is \"" + values.get(Name.aggregates)
+                + "\", expected auto, whole or parts");
+    }
+
+    /** Whether the url is of PostgreSQL itself, and not of a Dray server before it. */
+    boolean isPostgreSql() {
+        String url = url();
+        return url.startsWith("postgresql://") || url.startsWith("postgres://")
+                || !url.contains("://") && url.contains("=");
+    }
+
+    /** Whether overwriting empties the table by TRUNCATE. */
+    boolean isTruncate() {
+        return is(Name.truncate);
+    }
+
+    private boolean is(Name name) {
+        String text = values.getOrDefault(name, "false").toLowerCase(Locale.ROOT);
         if (!text.equals("true") && !text.equals("false")) {
-            throw new DrayException("option pushDown is \"" + text + "\", expected true or false");
+            throw new DrayException("option " + name + " is \"" + text
+                    + "\", expected true or false");
         }
         return text.equals("true");
+    }
+
+    /** The schema of staging tables, null for that of the table. */
+    String stagingSchema() {
+        return values.get(Name.stagingSchema);
+    }
+
+    /** How many rows make a batch that is written. */
+    long batchRows() {
+        return number(Name.batchRows, 1, Integer.MAX_VALUE).orElse(BATCH_ROWS);
+    }
+
+    /** How many bytes make a batch that is written. */
+    long batchBytes() {
+        long bytes = number(Name.batchBytes, 1, Long.MAX_VALUE).orElse(BATCH_BYTES);
+        return Math.min(bytes, taskMemory() / BATCHES_WRITTEN);
     }
 
     /** Whether a column of the type has the database's values, and NULL only where it has. */

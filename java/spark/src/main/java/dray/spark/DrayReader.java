@@ -3,15 +3,12 @@ package dray.spark;
 import java.util.List;
 import java.util.function.LongConsumer;
 import org.apache.arrow.memory.BufferAllocator;
-import org.apache.arrow.vector.FieldVector;
 import org.apache.arrow.vector.VectorSchemaRoot;
 import org.apache.arrow.vector.types.pojo.Schema;
 import org.apache.spark.TaskContext;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.types.StructType;
-import org.apache.spark.sql.vectorized.ArrowColumnVector;
-import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import org.apache.spark.util.CollectionAccumulator;
 
@@ -25,14 +22,21 @@ final class DrayReader implements PartitionReader<ColumnarBatch> {
     private final BufferAllocator allocator;
     private final long handle;
     private VectorSchemaRoot root;
-    private ColumnarBatch batch;
+    private ArrowBatch batch;
+    /** Of rows that Spark adds up, else null. */
+    private final PartialSums sums;
+    /** Null if there are no such rows. */
+    private PartialSums.Splitter splitter;
+    /** Whether the batch is the splitter's. */
+    private boolean isSplit;
     private boolean isWhole;
     private boolean isClosed;
 
     /** Starts to read. {@code open} does so for the handle that it gets. */
-    DrayReader(DrayOptions options, StructType schema, CollectionAccumulator<byte[]> receipts,
-            LongConsumer open) {
+    DrayReader(DrayOptions options, StructType schema, PartialSums sums,
+            CollectionAccumulator<byte[]> receipts, LongConsumer open) {
         this.options = options;
+        this.sums = sums;
         this.receipts = receipts;
         handle = Native.create();
         TaskWatch.begin(TaskContext.get(), handle);
@@ -51,19 +55,23 @@ final class DrayReader implements PartitionReader<ColumnarBatch> {
         Snapshot.checkColumns(SparkTypes.struct(arrow.getFields()), schema);
         root = VectorSchemaRoot.create(arrow, allocator);
         // Of a statement that reads no column, only the number of rows is wanted.
-        List<FieldVector> vectors =
-                schema.isEmpty() ? List.of() : root.getFieldVectors();
-        batch = new ColumnarBatch(
-                vectors.stream().map(ArrowColumnVector::new).toArray(ColumnVector[]::new));
+        batch = new ArrowBatch(schema.isEmpty() ? List.of() : root.getFieldVectors());
+        splitter = sums == null ? null : sums.splitter(root, allocator);
     }
 
     @Override
     public boolean next() {
+        if (isSplit && splitter.next()) {
+            return true;
+        }
+        isSplit = false;
+        batch.clear();
         if (!Rows.next(handle, options, allocator, root)) {
             end();
             return false;
         }
-        batch.setNumRows(root.getRowCount());
+        batch.refresh(root.getRowCount());
+        isSplit = splitter != null && splitter.begin();
         return true;
     }
 
@@ -77,7 +85,7 @@ final class DrayReader implements PartitionReader<ColumnarBatch> {
 
     @Override
     public ColumnarBatch get() {
-        return batch;
+        return isSplit ? splitter.batch() : batch.get();
     }
 
     @Override
@@ -92,6 +100,12 @@ final class DrayReader implements PartitionReader<ColumnarBatch> {
         }
         isClosed = true;
         TaskWatch.end(handle);
+        if (splitter != null) {
+            splitter.close();
+        }
+        if (batch != null) {
+            batch.clear();
+        }
         if (root != null) {
             root.close();
         }

@@ -1,6 +1,7 @@
 package dray.spark;
 
 import java.util.OptionalLong;
+import java.util.concurrent.atomic.AtomicLong;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.read.Batch;
@@ -17,20 +18,28 @@ import org.apache.spark.sql.types.StructType;
  * up, another one is taken.
  */
 final class DrayScan implements Scan, Batch, SupportsReportStatistics {
+    private static final AtomicLong SCANS = new AtomicLong();
+
+    private final long number = SCANS.incrementAndGet();
     private final DrayOptions options;
     private final Statement statement;
     private final StructType schema;
+    /** If each part aggregates its own rows, else null. */
+    private final PartialAggregates partial;
     /** Null until it is asked for, if it is not known before. */
     private Description description;
     /** Null until partitions are asked for. */
     private Snapshot snapshot;
+    private final ReadStages stages;
 
     DrayScan(DrayOptions options, Statement statement, StructType schema,
-            Description description) {
+            PartialAggregates partial, Description description) {
         this.options = options;
         this.statement = statement;
         this.schema = schema;
+        this.partial = partial;
         this.description = description;
+        stages = new ReadStages(number);
     }
 
     @Override
@@ -40,7 +49,7 @@ final class DrayScan implements Scan, Batch, SupportsReportStatistics {
 
     @Override
     public String description() {
-        return "dray [" + statement.sql() + "]";
+        return (partial == null ? "dray [" : "dray, each part by itself [") + statement.sql() + "]";
     }
 
     @Override
@@ -91,14 +100,19 @@ final class DrayScan implements Scan, Batch, SupportsReportStatistics {
         int parts = current(atMost()).partitions();
         InputPartition[] partitions = new InputPartition[parts];
         for (int i = 0; i < parts; i++) {
-            partitions[i] = new DrayPartition(i);
+            partitions[i] = new DrayPartition(number, i);
         }
         return partitions;
     }
 
     private int atMost() {
+        if (statement.limit().isPresent()) {
+            // Spark counts the rows no more.
+            return 1;
+        }
         OptionalLong bytes = options.bytesPerPartition();
-        long expected = bytes.isPresent() ? expected().bytes() : -1;
+        long expected = bytes.isEmpty() ? -1
+                : partial == null ? expected().bytes() : partial.read().bytes();
         int most = options.atMost();
         if (expected < 0) {
             return most;
@@ -110,9 +124,10 @@ final class DrayScan implements Scan, Batch, SupportsReportStatistics {
 
     /** The snapshot that is held, or a new one with at most so many parts. */
     private Snapshot current(int atMost) {
-        if (snapshot == null || !snapshot.handOut()) {
-            snapshot = Snapshot.take(options, statement.sql(), schema, atMost,
+        if (snapshot == null || snapshot.isOutdated() || !snapshot.handOut()) {
+            snapshot = Snapshot.take(options, statement.sql(), schema, atMost, partial != null,
                     SparkContext.getOrCreate());
+            stages.beginSnapshot();
         }
         return snapshot;
     }
@@ -128,9 +143,17 @@ final class DrayScan implements Scan, Batch, SupportsReportStatistics {
             throw new IllegalStateException("a scan is read before its partitions are planned");
         }
         try {
+            if (snapshot.isOver() && snapshot.isStillRead()) {
+                // A stage that runs again would mix the rows of another snapshot with those it has.
+                throw new DrayException("the lease is over, and what began to read under it still"
+                        + " runs (option lease: how many seconds parts can be read)");
+            }
             Snapshot current = current(snapshot.partitions());
-            return new PartReaderFactory(
-                    options, statement.sql(), schema, current.parts(), current.receipts());
+            stages.check(current);
+            current.beginReading();
+            PartialSums sums = partial == null ? null : partial.sums();
+            return new PartReaderFactory(options, statement.sql(), schema, sums, current.parts(),
+                    current.receipts());
         } catch (DrayException refused) {
             return new PartReaderFactory(refused);
         }
@@ -139,7 +162,8 @@ final class DrayScan implements Scan, Batch, SupportsReportStatistics {
     @Override
     public boolean equals(Object other) {
         return other instanceof DrayScan scan && options.equals(scan.options)
-                && statement.equals(scan.statement) && schema.equals(scan.schema);
+                && statement.equals(scan.statement) && schema.equals(scan.schema)
+                && (partial == null) == (scan.partial == null);
     }
 
     @Override

@@ -2,15 +2,21 @@ package dray.spark;
 
 import dray.spark.pushdown.Aggregates;
 import dray.spark.pushdown.Filters;
+import dray.spark.pushdown.Joins;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.Supplier;
+import java.util.stream.Stream;
 import org.apache.spark.sql.connector.expressions.SortOrder;
 import org.apache.spark.sql.connector.expressions.aggregate.Aggregation;
+import org.apache.spark.sql.connector.expressions.aggregate.Avg;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.join.JoinType;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.SupportsPushDownAggregates;
+import org.apache.spark.sql.connector.read.SupportsPushDownJoin;
 import org.apache.spark.sql.connector.read.SupportsPushDownLimit;
+import org.apache.spark.sql.connector.read.SupportsPushDownOffset;
 import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 import org.apache.spark.sql.connector.read.SupportsPushDownTopN;
 import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
@@ -18,22 +24,31 @@ import org.apache.spark.sql.types.StructType;
 
 /**
  * What Spark pushes down becomes part of the scan's {@link Statement}. Spark asks in this order:
- * filters, aggregates, a limit, columns.
+ * filters, a join, aggregates, a limit, an offset, columns.
  */
-final class DrayScanBuilder implements SupportsPushDownV2Filters, SupportsPushDownAggregates,
-        SupportsPushDownTopN, SupportsPushDownLimit, SupportsPushDownRequiredColumns {
+final class DrayScanBuilder implements SupportsPushDownV2Filters, SupportsPushDownJoin,
+        SupportsPushDownAggregates, SupportsPushDownTopN, SupportsPushDownLimit,
+        SupportsPushDownOffset, SupportsPushDownRequiredColumns {
     /**
      * The largest limit that is pushed down. A statement with a limit is one part, so a larger one
      * is better read in parallel until Spark has enough rows.
      */
     private static final int LIMIT_MAX = 65_536;
+    /** The same of a join: the bytes that a part of a table has. */
+    private static final long JOIN_BYTES_MAX = 64 << 20;
 
     private final DrayOptions options;
+    private final Dialect dialect;
     private final Description table;
-    private final Supplier<Optional<Pushdown>> pushdown;
+    private Supplier<Optional<Pushdown>> pushdown;
     private Predicate[] pushed = {};
-    /** What the database aggregates, else null. */
-    private Aggregates complete;
+    /** What the database can aggregate of what Spark last asked for, else null. */
+    private Aggregates aggregates;
+    /** Whether Spark was refused an average, and asks for sums and counts in place of it. */
+    private boolean keepsAverages;
+    /** If each part aggregates its own rows, else null; not decided before Spark asks. */
+    private Optional<PartialAggregates> partial;
+    private boolean isAggregated;
     private Statement statement;
     private StructType schema;
     /** A statement whose result is known, and that result. */
@@ -43,6 +58,7 @@ final class DrayScanBuilder implements SupportsPushDownV2Filters, SupportsPushDo
     DrayScanBuilder(DrayOptions options, Description table, Supplier<Optional<Pushdown>> pushdown,
             Statement statement) {
         this.options = options;
+        dialect = table.dialect();
         this.table = table;
         this.pushdown = pushdown;
         this.statement = statement;
@@ -69,11 +85,82 @@ final class DrayScanBuilder implements SupportsPushDownV2Filters, SupportsPushDo
         return pushed.clone();
     }
 
-    /** All rows are aggregated by one statement, so that nothing but the result travels. */
+    @Override
+    public boolean isOtherSideCompatibleForJoin(SupportsPushDownJoin other) {
+        return other instanceof DrayScanBuilder side && options.isSameSource(side.options)
+                && pushdown.get().isPresent() && side.pushdown.get().isPresent();
+    }
+
+    /** Both sides become one statement, if its result is small. */
+    @Override
+    public boolean pushDownJoin(SupportsPushDownJoin other, JoinType type, ColumnWithAlias[] left,
+            ColumnWithAlias[] right, Predicate condition) {
+        DrayScanBuilder side = (DrayScanBuilder) other;
+        Pushdown translation = pushdown.get().orElseThrow();
+        Optional<Joins.Statement> translated = Joins.translate(translation.dialect(), type,
+                whole(), left, side.whole(), right, condition);
+        if (translated.isEmpty()) {
+            return false;
+        }
+        Joins.Statement join = translated.get();
+        Description joined = Description.of(options, join.sql());
+        if (!SparkTypes.areSame(joined.schema(), join.schema())
+                || !isWorthIt(joined.bytes(), bytes(left), side.bytes(right))) {
+            return false;
+        }
+        schema = join.schema();
+        statement = Statement.ofQuery(join.sql(), DrayTable.columns(schema, dialect));
+        described = statement;
+        result = joined;
+        pushdown = () -> Optional.of(new Pushdown(translation.dialect(), join.columns()));
+        return true;
+    }
+
+    /** The statement with all columns that a join may want. */
+    private Joins.Statement whole() {
+        Pushdown translation = pushdown.get().orElseThrow();
+        List<String> names = translation.columns().stream()
+                .map(column -> dialect.quoted(column.name())).toList();
+        return new Joins.Statement(statement.withSelect(names).sql(), translation.columns());
+    }
+
+    /** What Spark would read for its own join; -1 if unknown. */
+    private long bytes(ColumnWithAlias[] columns) {
+        List<String> names =
+                Stream.of(columns).map(column -> dialect.quoted(column.colName())).toList();
+        return Description.of(options, statement.withSelect(names).sql()).bytes();
+    }
+
+    /** Spark reads both sides in parallel, and the database's join comes as one part. */
+    private static boolean isWorthIt(long joined, long left, long right) {
+        return joined >= 0 && left >= 0 && right >= 0 && joined <= JOIN_BYTES_MAX
+                && joined <= left + right;
+    }
+
+    /**
+     * Whether one statement aggregates all rows, so that nothing but the result travels. If not,
+     * Spark asks for partial aggregates by {@link #pushAggregation}.
+     */
     @Override
     public boolean supportCompletePushDown(Aggregation aggregation) {
-        complete = translated(aggregation).filter(this::isExact).orElse(null);
-        return complete != null;
+        boolean averages = hasAverages(aggregation);
+        aggregates = keepsAverages ? null
+                : translated(aggregation).filter(this::isExact).orElse(null);
+        // Its sums and counts would give another average, or Spark would have asked for it first.
+        keepsAverages |= averages && aggregates == null;
+        return aggregates != null && partial().isEmpty();
+    }
+
+    private static boolean hasAverages(Aggregation aggregation) {
+        return Stream.of(aggregation.aggregateExpressions()).anyMatch(Avg.class::isInstance);
+    }
+
+    /** Spark asks again about the same rows and groups, so this is decided once. */
+    private Optional<PartialAggregates> partial() {
+        if (partial == null) {
+            partial = PartialAggregates.decide(options, table, statement, aggregates, result);
+        }
+        return partial;
     }
 
     private Optional<Aggregates> translated(Aggregation aggregation) {
@@ -99,17 +186,21 @@ final class DrayScanBuilder implements SupportsPushDownV2Filters, SupportsPushDo
     @Override
     public boolean pushAggregation(Aggregation aggregation) {
         // Spark also asks for sums and counts of parts instead of averages.
-        if (complete == null || !translated(aggregation).equals(Optional.of(complete))) {
+        boolean same = aggregates != null
+                && translated(aggregation).equals(Optional.of(aggregates));
+        if (!same || partial().isPresent() && hasAverages(aggregation)) {
             return false;
         }
-        statement = aggregated(complete);
-        schema = complete.schema();
+        partial = partial().map(found -> found.of(aggregates));
+        isAggregated = true;
+        statement = aggregated(aggregates);
+        schema = aggregates.schema();
         return true;
     }
 
     @Override
     public boolean pushTopN(SortOrder[] orders, int limit) {
-        if (limit > LIMIT_MAX || complete != null) {
+        if (limit > LIMIT_MAX || isAggregated) {
             return false;
         }
         Optional<List<String>> terms =
@@ -120,28 +211,43 @@ final class DrayScanBuilder implements SupportsPushDownV2Filters, SupportsPushDo
 
     @Override
     public boolean pushLimit(int limit) {
-        if (limit > LIMIT_MAX || table.dialect().translation().isEmpty()) {
+        if (limit > LIMIT_MAX || dialect.translation().isEmpty() || isPartial()) {
             return false;
         }
         statement = statement.withLimit(limit);
         return true;
     }
 
+    private boolean isPartial() {
+        return isAggregated && partial.isPresent();
+    }
+
+    /** A statement with a limit is one part. */
     @Override
     public boolean isPartiallyPushed() {
-        // A statement with a limit is one part, unless the server can't tell that it is one.
+        return false;
+    }
+
+    @Override
+    public boolean pushOffset(int offset) {
+        // Without a limit, Spark skips rows of parts that it reads in parallel.
+        if (statement.limit().isEmpty() || offset >= statement.limit().getAsInt()) {
+            return false;
+        }
+        statement = statement.withOffset(offset);
         return true;
     }
 
     @Override
     public void pruneColumns(StructType required) {
         schema = required;
-        statement = statement.withSelect(DrayTable.columns(required, table.dialect()));
+        statement = statement.withSelect(DrayTable.columns(required, dialect));
     }
 
     @Override
     public Scan build() {
         return new DrayScan(options, statement, schema,
+                isPartial() ? partial.orElseThrow() : null,
                 statement.equals(described) ? result : null);
     }
 }

@@ -1,18 +1,21 @@
 package dray.spark;
 
+import java.util.EnumSet;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
 import java.util.function.Function;
 import java.util.stream.Stream;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
-import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A table or a query of a database. */
-final class DrayTable implements Table, SupportsRead {
+final class DrayTable implements SupportsRead, SupportsWrite {
     private final String name;
     private final DrayOptions options;
     private final Description description;
@@ -74,7 +77,20 @@ final class DrayTable implements Table, SupportsRead {
 
     @Override
     public Set<TableCapability> capabilities() {
-        return Set.of(TableCapability.BATCH_READ);
+        Set<TableCapability> capabilities = EnumSet.of(TableCapability.BATCH_READ,
+                TableCapability.BATCH_WRITE, TableCapability.TRUNCATE);
+        if (!options.isOfCatalog()) {
+            // Spark would cast to the table's types, and so round or cut. It has to do so for the
+            // tables of a catalog, since INSERT names no columns.
+            capabilities.add(TableCapability.ACCEPT_ANY_SCHEMA);
+        }
+        return capabilities;
+    }
+
+    @Override
+    public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
+        return new DrayWriteBuilder(options.ofWrite(info.options().asCaseSensitiveMap()),
+                statement.from(), info.schema());
     }
 
     @Override

@@ -2,8 +2,8 @@ package dray.spark;
 
 /**
  * The functions of {@code libdray_jni.so}. A handle is the number of one piece of work: planning,
- * or reading one result. All functions but {@link #cancel} and {@link #close} are called by one
- * thread at a time for a handle. They throw {@link DrayException}.
+ * reading one result, a session, or writing. All functions but {@link #cancel} and {@link #close}
+ * are called by one thread at a time for a handle. They throw {@link DrayException}.
  */
 final class Native {
     private Native() {}
@@ -39,10 +39,13 @@ final class Native {
      *
      * @param atMost  the most parts; 0 leaves the number to the size of the table
      * @param leaseMs how long parts can be read
+     * @param partial whether parts of PostgreSQL may have partial aggregates
+     * @param earlier a part of an earlier plan, whose snapshot this one gets, too; null for a new
+     *                snapshot
      * @return false if the server's snapshots can't be given to other processes
      */
-    static native boolean plan(
-            long handle, String uri, String sql, String[] options, int atMost, long leaseMs);
+    static native boolean plan(long handle, String uri, String sql, String[] options, int atMost,
+            long leaseMs, boolean partial, byte[] earlier);
 
     /** Starts to read a part. Afterwards the handle has a {@link #schema} and {@link #next}. */
     static native void openPart(long handle, byte[] part, String uri, String[] options);
@@ -83,4 +86,45 @@ final class Native {
 
     /** The receipt of a part that was read to its end, else null. */
     static native byte[] receipt(long handle);
+
+    /**
+     * Connects. Afterwards the handle has {@link #ask} and {@link #change}.
+     *
+     * @return which server answers: {@code dray}, {@code postgresql}, {@code mysql}
+     */
+    static native String openSession(long handle, String uri, String[] options);
+
+    /**
+     * Runs statements of the connector's own.
+     *
+     * @return the values of all rows as text, row by row; null is NULL
+     */
+    static native String[] ask(long handle, String sql);
+
+    /** Runs a statement that changes rows, and returns their number. */
+    static native long change(long handle, String sql);
+
+    /**
+     * Starts to write rows into a table, in a transaction of its own. Afterwards the handle has
+     * {@link #write} and {@link #endWrite}.
+     *
+     * @param table   its schema and name
+     * @param mode    {@code append}, or {@code create} for a new table
+     * @param address of a struct ArrowSchema with the columns, which is only read
+     */
+    static native void beginWrite(long handle, String uri, String[] options, String[] table,
+            String mode, long address);
+
+    /**
+     * Writes the rows in a struct ArrowArray, which is moved out. Waits while enough are on their
+     * way.
+     */
+    static native void write(long handle, long address);
+
+    /**
+     * Commits what was written. Without it, {@link #close} undoes everything.
+     *
+     * @return how many rows the server has counted
+     */
+    static native long endWrite(long handle);
 }

@@ -12,6 +12,8 @@ final class NativeLibrary {
     /** A file to load instead of the one in the jar. */
     private static final String PROPERTY = "dray.spark.library";
     private static final String FILE = "libdray_jni.so";
+    private static final String HINT = " (build crates/jni there, and name " + FILE + " in the"
+            + " property " + PROPERTY + " of driver and executors)";
 
     private static boolean isLoaded;
 
@@ -28,21 +30,19 @@ final class NativeLibrary {
     private static void load() {
         String given = System.getProperty(PROPERTY);
         if (given != null) {
-            System.load(Path.of(given).toAbsolutePath().toString());
+            load(Path.of(given));
             return;
         }
         String resource = "/natives/" + platform() + "/" + FILE;
         try (InputStream library = NativeLibrary.class.getResourceAsStream(resource)) {
             if (library == null) {
                 throw new DrayException("the connector has no native library for "
-                        + platform() + ": the jar lacks " + resource + " (build crates/jni there,"
-                        + " and name " + FILE + " in the property " + PROPERTY + " of driver and"
-                        + " executors)");
+                        + platform() + ": the jar lacks " + resource + HINT);
             }
             Path file = Files.createTempFile("dray_jni", ".so");
             try {
                 Files.copy(library, file, StandardCopyOption.REPLACE_EXISTING);
-                System.load(file.toString());
+                load(file);
             } finally {
                 // The system keeps what it has loaded.
                 Files.deleteIfExists(file);
@@ -51,6 +51,15 @@ final class NativeLibrary {
             throw new DrayException("the native library can't be written to the folder "
                     + System.getProperty("java.io.tmpdir") + " (java.io.tmpdir names another)",
                     cause);
+        }
+    }
+
+    private static void load(Path file) {
+        try {
+            System.load(file.toAbsolutePath().toString());
+        } catch (UnsatisfiedLinkError cause) {
+            throw new DrayException("the native library can't be loaded on " + platform() + ": "
+                    + cause.getMessage() + HINT, cause);
         }
     }
 

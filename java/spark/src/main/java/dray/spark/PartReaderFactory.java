@@ -11,21 +11,25 @@ import org.apache.spark.util.CollectionAccumulator;
 /** Makes the readers of a scan's parts, at the executors. */
 final class PartReaderFactory implements PartitionReaderFactory {
     private static final long serialVersionUID = 1;
+    private static final String TOO_MANY_CONNECTIONS = "53300";
 
     private final DrayOptions options;
     private final String sql;
     private final StructType schema;
+    /** Of parts with partial aggregates, else null. */
+    private final PartialSums sums;
     /** None if the statement is read as a whole. */
     private final byte[][] parts;
     private final CollectionAccumulator<byte[]> receipts;
     /** Why no part can be read, or null. */
     private final DrayException refused;
 
-    PartReaderFactory(DrayOptions options, String sql, StructType schema, byte[][] parts,
-            CollectionAccumulator<byte[]> receipts) {
+    PartReaderFactory(DrayOptions options, String sql, StructType schema, PartialSums sums,
+            byte[][] parts, CollectionAccumulator<byte[]> receipts) {
         this.options = options;
         this.sql = sql;
         this.schema = schema;
+        this.sums = sums;
         this.parts = parts;
         this.receipts = receipts;
         refused = null;
@@ -39,6 +43,7 @@ final class PartReaderFactory implements PartitionReaderFactory {
         options = null;
         sql = null;
         schema = null;
+        sums = null;
         parts = null;
         receipts = null;
         this.refused = refused;
@@ -52,19 +57,31 @@ final class PartReaderFactory implements PartitionReaderFactory {
     @Override
     public PartitionReader<ColumnarBatch> createColumnarReader(InputPartition partition) {
         if (refused != null) {
-            throw refused;
+            throw explained(refused);
         }
         int index = ((DrayPartition) partition).index();
         if (index > 0 && index >= parts.length) {
             return new NoRows();
         }
-        return new DrayReader(options, schema, receipts, handle -> {
+        return new DrayReader(options, schema, sums, receipts, handle -> open(handle, index));
+    }
+
+    private void open(long handle, int index) {
+        try {
             if (parts.length > 0) {
                 Native.openPart(handle, parts[index], options.url(), options.natives());
             } else {
                 Native.openQuery(handle, options.url(), sql, options.natives());
             }
-        });
+        } catch (DrayException failure) {
+            throw explained(failure);
+        }
+    }
+
+    private static DrayException explained(DrayException failure) {
+        return failure.sqlState().equals(TOO_MANY_CONNECTIONS) ? new DrayException(failure,
+                "option maxConnections limits those of a scan, and the driver has one more")
+                : failure;
     }
 
     @Override

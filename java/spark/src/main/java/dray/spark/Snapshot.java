@@ -1,6 +1,8 @@
 package dray.spark;
 
 import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.util.CollectionAccumulator;
@@ -20,27 +22,43 @@ final class Snapshot {
     private final byte[][] parts;
     private final CollectionAccumulator<byte[]> receipts = new CollectionAccumulator<>();
     private final long until;
+    private final Snapshots snapshots;
+    /** The snapshot that other scans have, too, or null. */
+    private final NamedSnapshot named;
     /** When somebody last got the parts, by this host's clock. */
     private long handedOut = System.currentTimeMillis();
     private boolean isReleased;
+    /** Whether a stage got the parts. */
+    private boolean isRead;
+    /** The RDDs that keep the rows. */
+    private final Set<Integer> cached = ConcurrentHashMap.newKeySet();
 
-    private Snapshot(String sql, long handle, byte[][] parts, long until) {
+    private Snapshot(
+            String sql, long handle, byte[][] parts, long until, Snapshots snapshots,
+            NamedSnapshot named) {
         this.sql = sql;
         this.handle = handle;
         this.parts = parts;
         this.until = until;
+        this.snapshots = snapshots;
+        this.named = named;
     }
 
     /** Plans a statement, and holds the snapshot. */
     static Snapshot take(DrayOptions options, String sql, StructType schema, int atMost,
-            SparkContext context) {
+            boolean partial, SparkContext context) {
         long handle = Native.create();
         try {
             // By the driver's clock: the lease begins at the server a little later.
             long until = System.currentTimeMillis() + options.leaseMs();
             byte[][] parts = {};
-            if (Native.plan(handle, options.url(), sql, options.natives(), atMost,
-                    options.leaseMs())) {
+            Snapshots snapshots = Snapshots.of(context);
+            NamedSnapshot named = options.snapshot() == null ? null : snapshots.named(options);
+            if (named != null) {
+                named.plan(handle, options, sql, atMost, partial);
+            }
+            if (named != null || Native.plan(handle, options.url(), sql, options.natives(),
+                    atMost, options.leaseMs(), partial, null)) {
                 parts = Native.parts(handle);
                 checkColumns(SparkTypes.schema(handle), schema);
                 LOG.info("{} parts under one snapshot: {}{}", parts.length, sql,
@@ -49,9 +67,9 @@ final class Snapshot {
                 LOG.info("one part, read as a whole: MySQL's snapshots can't be given to other"
                         + " processes, dray serve can hold them: {}", sql);
             }
-            Snapshot snapshot = new Snapshot(sql, handle, parts, until);
+            Snapshot snapshot = new Snapshot(sql, handle, parts, until, snapshots, named);
             context.register(snapshot.receipts);
-            Snapshots.of(context).add(snapshot);
+            snapshots.add(snapshot);
             return snapshot;
         } catch (Throwable failure) {
             Native.close(handle);
@@ -99,6 +117,47 @@ final class Snapshot {
         return handedOut;
     }
 
+    /** Notes that a stage gets the parts. */
+    synchronized void beginReading() {
+        isRead = true;
+    }
+
+    /** Whether a stage got the parts, and something that had begun by then still runs. */
+    boolean isStillRead() {
+        long handedOut;
+        synchronized (this) {
+            if (!isRead) {
+                return false;
+            }
+            handedOut = this.handedOut;
+        }
+        return snapshots.stillRuns(handedOut);
+    }
+
+    /**
+     * Whether it is one of a name that was released, and what had begun when the parts were handed
+     * out has ended. What still runs keeps the snapshot, lest it reads under two.
+     */
+    boolean isOutdated() {
+        return named != null && named.isReleased() && !snapshots.stillRuns(handedOut());
+    }
+
+    /** Those of the application. */
+    Snapshots ofApplication() {
+        return snapshots;
+    }
+
+    /** Notes that an RDD keeps the rows. */
+    void keepFor(int rdd) {
+        cached.add(rdd);
+    }
+
+    /** Whether an RDD keeps some of the rows, and has yet to read others. */
+    boolean isPartlyCached() {
+        return cached.stream().anyMatch(snapshots::isCached)
+                && Receipts.of(receipts.value()).count() < partitions();
+    }
+
     boolean isOver() {
         return System.currentTimeMillis() >= until;
     }
@@ -115,14 +174,17 @@ final class Snapshot {
             }
             isReleased = true;
         }
-        ScanReport report = check();
-        ScanReports.add(report);
-        if (report.isInconsistent()) {
-            LOG.error("{}", report);
-        } else {
-            LOG.info("{}", report);
+        try {
+            ScanReport report = check();
+            ScanReports.add(report);
+            if (report.isInconsistent()) {
+                LOG.error("{}", report);
+            } else {
+                LOG.info("{}", report);
+            }
+        } finally {
+            Native.close(handle);
         }
-        Native.close(handle);
         return true;
     }
 

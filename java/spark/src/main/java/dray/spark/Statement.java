@@ -4,6 +4,7 @@ import java.util.List;
 import java.util.Objects;
 import java.util.OptionalInt;
 import java.util.StringJoiner;
+import java.util.regex.Pattern;
 
 /**
  * The SELECT of a scan. This is the only place where SQL of a scan is put together: whatever is
@@ -16,6 +17,7 @@ import java.util.StringJoiner;
  * @param groupBy expressions
  * @param orderBy expressions with directions
  * @param limit   the most rows
+ * @param offset  how many rows before them are skipped
  */
 record Statement(
         String from,
@@ -24,46 +26,71 @@ record Statement(
         List<String> where,
         List<String> groupBy,
         List<String> orderBy,
-        OptionalInt limit) {
+        OptionalInt limit,
+        int offset) {
     /** Reads rows of which no column is wanted. */
     private static final String NO_COLUMN = "1 AS dray_row";
+    private static final String NAME =
+            "(?:[\\p{L}_][\\p{L}\\p{N}_$]*|\"(?:[^\"]|\"\")+\"|`(?:[^`]|``)+`)";
+    /** A table and nothing else, maybe with another name. */
+    private static final Pattern TABLE = Pattern.compile("\\s*(?:ONLY\\s+)?" + NAME
+            + "(?:\\s*\\.\\s*" + NAME + "){0,2}(?:\\s+(?:AS\\s+)?" + NAME + ")?\\s*",
+            Pattern.CASE_INSENSITIVE);
 
-    /** All columns of a table, or of what else may stand after FROM. */
+    /**
+     * All columns of a table, or of what else may stand after FROM. What may be more than one table
+     * is a query, since a condition or an order after it could mean something else.
+     */
     static Statement ofTable(String table, List<String> select) {
+        if (!TABLE.matcher(table).matches()) {
+            return ofQuery("SELECT * FROM " + table, select);
+        }
         return new Statement(table, null, select, List.of(), List.of(), List.of(),
-                OptionalInt.empty());
+                OptionalInt.empty(), 0);
     }
 
     /** All columns of a query. */
     static Statement ofQuery(String query, List<String> select) {
         // The query may end with a comment.
         return new Statement("(" + query + "\n) AS dray_query", query, select, List.of(),
-                List.of(), List.of(), OptionalInt.empty());
+                List.of(), List.of(), OptionalInt.empty(), 0);
+    }
+
+    /** Whether it reads a table by its name, with conditions and nothing else. */
+    boolean isOfTable() {
+        return TABLE.matcher(from).matches() && groupBy.isEmpty() && orderBy.isEmpty()
+                && limit.isEmpty();
     }
 
     Statement withSelect(List<String> expressions) {
         String same = expressions.equals(select) ? whole : null;
-        return new Statement(from, same, expressions, where, groupBy, orderBy, limit);
+        return new Statement(from, same, expressions, where, groupBy, orderBy, limit, offset);
     }
 
     Statement withWhere(List<String> conditions) {
         String same = conditions.equals(where) ? whole : null;
-        return new Statement(from, same, select, conditions, groupBy, orderBy, limit);
+        return new Statement(from, same, select, conditions, groupBy, orderBy, limit, offset);
     }
 
     Statement withGroupBy(List<String> expressions) {
         String same = expressions.equals(groupBy) ? whole : null;
-        return new Statement(from, same, select, where, expressions, orderBy, limit);
+        return new Statement(from, same, select, where, expressions, orderBy, limit, offset);
     }
 
     Statement withOrderBy(List<String> expressions) {
         String same = expressions.equals(orderBy) ? whole : null;
-        return new Statement(from, same, select, where, groupBy, expressions, limit);
+        return new Statement(from, same, select, where, groupBy, expressions, limit, offset);
     }
 
     Statement withLimit(int rows) {
         OptionalInt most = OptionalInt.of(rows);
-        return new Statement(from, null, select, where, groupBy, orderBy, most);
+        return new Statement(from, null, select, where, groupBy, orderBy, most, 0);
+    }
+
+    /** Skips the first of the rows that the limit leaves, which are more. */
+    Statement withOffset(int rows) {
+        OptionalInt rest = OptionalInt.of(limit.orElseThrow() - rows);
+        return new Statement(from, null, select, where, groupBy, orderBy, rest, rows);
     }
 
     /** The statement as SQL. */
@@ -78,6 +105,9 @@ record Statement(
         clause(sql, "GROUP BY", ", ", groupBy);
         clause(sql, "ORDER BY", ", ", orderBy);
         limit.ifPresent(rows -> sql.add("LIMIT").add(String.valueOf(rows)));
+        if (offset > 0) {
+            sql.add("OFFSET").add(String.valueOf(offset));
+        }
         return sql.toString();
     }
 

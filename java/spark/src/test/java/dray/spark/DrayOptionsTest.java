@@ -3,6 +3,7 @@ package dray.spark;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -35,6 +36,38 @@ class DrayOptionsTest {
         assertTrue(refused("dbtabel", "t").contains("dbtable is the nearest"));
         assertTrue(refused("numPartition", "2").contains("numPartitions is the nearest"));
         assertTrue(refused("driver", "x").contains("there is no JDBC driver"));
+    }
+
+    @Test
+    void allThatIsWrongIsNamed() {
+        String said = refused("dbtabel", "t", "numPartition", "2", "fetchSize", "9", "lease", "no");
+        for (String part : new String[] {"no option dbtabel: dbtable is the nearest",
+            "no option numPartition: numPartitions is", "no option fetchSize: rows come as",
+            "option lease is \"no\", expected a number", "there are url, dbtable, "}) {
+            assertTrue(said.contains(part), said);
+        }
+        assertFalse(said.contains("is needed"), said);
+        String both = refused("dbtable", "t", "numPartitions", "0", "pushDown", "maybe");
+        assertTrue(both.contains("numPartitions is") && both.contains("; option pushDown"), both);
+        assertFalse(both.contains("there are"), both);
+    }
+
+    @Test
+    void namesOfSnapshots() {
+        assertEquals("month end", options("dbtable", "t", "Snapshot", " month end ").snapshot());
+        assertNull(options("dbtable", "t").snapshot());
+        assertTrue(refused("dbtable", "t", "snapshot", " ").contains("option snapshot is empty"));
+        // Sides of a join with different snapshots can't be one statement.
+        assertFalse(options("dbtable", "t", "snapshot", "a")
+                .isSameSource(options("dbtable", "t", "snapshot", "b")));
+    }
+
+    @Test
+    void sources() {
+        DrayOptions one = options("dbtable", "t", "numeric", "text");
+        assertTrue(one.isSameSource(options("query", "SELECT 1", "numeric", "text")));
+        assertFalse(one.isSameSource(options("dbtable", "t", "numeric", "float64")));
+        assertFalse(one.isSameSource(options("dbtable", "t")));
     }
 
     @Test
@@ -78,6 +111,22 @@ class DrayOptionsTest {
             assertFalse(nulls.isExact(type));
         }
         assertTrue(nulls.isExact(DataTypes.StringType) && nulls.isExact(DataTypes.DoubleType));
+    }
+
+    @Test
+    void writing() {
+        DrayOptions table = options("dbtable", "t", "lease", "5", "batchRows", "7");
+        DrayOptions write = table.ofWrite(Map.of("TRUNCATE", "true", "batchBytes", "100"));
+        assertTrue(write.isTruncate() && !table.isTruncate());
+        assertEquals(7, write.batchRows());
+        assertEquals(100, write.batchBytes());
+        assertEquals(1000, table.ofWrite(Map.of("taskMemory", "8000")).batchBytes());
+        for (String wrong : new String[] {"lease", "query", "numPartitions"}) {
+            String said = assertThrows(DrayException.class,
+                    () -> table.ofWrite(Map.of(wrong, "1"))).getMessage();
+            assertTrue(said.contains("option " + wrong + " is for reading"), said);
+        }
+        assertThrows(DrayException.class, () -> table.ofWrite(Map.of("truncate", "yes")));
     }
 
     @Test

@@ -1,6 +1,8 @@
 package dray.spark;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.List;
 import org.junit.jupiter.api.Test;
@@ -19,6 +21,31 @@ class StatementTest {
                 table.withSelect(List.of("\"a\"", "count(*)")).withGroupBy(List.of("\"a\""))
                         .withOrderBy(List.of("\"a\" DESC")).sql());
         assertEquals("SELECT 1 AS dray_row FROM public.t", table.withSelect(List.of()).sql());
+    }
+
+    @Test
+    void whatMayBeMoreThanOneTable() {
+        for (String table : new String[] {"t", "a.b.c", "ONLY t", "t AS x", "t x", "\"a \"\"--\"",
+            "`a``#`.`b`", "\"s\" . t"}) {
+            assertEquals("SELECT \"a\", \"b\" FROM " + table,
+                    Statement.ofTable(table, COLUMNS).sql());
+            assertTrue(Statement.ofTable(table, COLUMNS).withWhere(List.of("x")).isOfTable());
+        }
+        for (String other : new String[] {"t WHERE a > 1", "t LIMIT 5", "t -- all", "t # all",
+            "t UNION SELECT * FROM u", "(SELECT 1) AS t", "t, u", "t JOIN u ON true", "f(1)"}) {
+            Statement all = Statement.ofTable(other, COLUMNS);
+            assertEquals("SELECT * FROM " + other, all.sql());
+            assertFalse(all.isOfTable());
+            assertEquals("SELECT \"a\", \"b\" FROM (SELECT * FROM " + other
+                    + "\n) AS dray_query WHERE x", all.withWhere(List.of("x")).sql());
+        }
+    }
+
+    @Test
+    void offsets() {
+        Statement first = Statement.ofTable("t", COLUMNS).withLimit(9);
+        assertEquals("SELECT \"a\", \"b\" FROM t LIMIT 9", first.sql());
+        assertEquals("SELECT \"a\", \"b\" FROM t LIMIT 5 OFFSET 4", first.withOffset(4).sql());
     }
 
     @Test

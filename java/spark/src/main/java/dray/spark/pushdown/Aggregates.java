@@ -1,8 +1,11 @@
 package dray.spark.pushdown;
 
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Optional;
+import java.util.SortedMap;
+import java.util.TreeMap;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.aggregate.AggregateFunc;
@@ -26,10 +29,13 @@ import org.apache.spark.sql.types.StructType;
  * @param groupBy the expressions of {@code GROUP BY}; none if there are no groups
  * @param schema  the columns' names and types
  * @param partial whether each of several parts may compute it, and Spark from their rows the whole.
- *                Otherwise one statement must see all rows
+ *                Of averages Spark then wants sums and counts. Otherwise one statement must see all
+ *                rows
+ * @param summed  the columns that Spark adds up over the parts, by their numbers, with the type that
+ *                it casts them to before
  */
-public record Aggregates(
-        List<String> select, List<String> groupBy, StructType schema, boolean partial) {
+public record Aggregates(List<String> select, List<String> groupBy, StructType schema,
+        boolean partial, SortedMap<Integer, DataType> summed) {
     private static final int SUM_DIGITS = 10;
     private static final int AVERAGE_DIGITS = 4;
     /** Averages of more digits are rounded by Spark before they are rounded. */
@@ -51,6 +57,7 @@ public record Aggregates(
         private final List<String> select = new ArrayList<>();
         private final List<String> groupBy = new ArrayList<>();
         private StructType schema = new StructType();
+        private final SortedMap<Integer, DataType> summed = new TreeMap<>();
         private boolean partial = true;
 
         Builder(Dialect dialect, List<SourceColumn> columns) {
@@ -72,7 +79,8 @@ public record Aggregates(
             for (AggregateFunc function : aggregation.aggregateExpressions()) {
                 add(function);
             }
-            return new Aggregates(List.copyOf(select), List.copyOf(groupBy), schema, partial);
+            return new Aggregates(List.copyOf(select), List.copyOf(groupBy), schema, partial,
+                    Collections.unmodifiableSortedMap(summed));
         }
 
         private void add(String prefix, String sql, DataType type) {
@@ -81,11 +89,16 @@ public record Aggregates(
             schema = schema.add(name, type);
         }
 
+        private void addSummed(String prefix, String sql, DataType type, DataType cast) {
+            summed.put(select.size(), cast);
+            add(prefix, sql, type);
+        }
+
         private void add(AggregateFunc function) throws Untranslatable {
             if (function instanceof CountStar) {
-                add("count_", "count(*)", DataTypes.LongType);
+                addSummed("count_", "count(*)", DataTypes.LongType, DataTypes.LongType);
             } else if (function instanceof Count count) {
-                add("count_", count(count), DataTypes.LongType);
+                addSummed("count_", count(count), DataTypes.LongType, DataTypes.LongType);
             } else if (function instanceof Min min) {
                 extreme("min", translator.term(min.column()));
             } else if (function instanceof Max max) {
@@ -122,9 +135,10 @@ public record Aggregates(
         }
 
         private void sum(Term term) throws Untranslatable {
-            // Spark casts sums of parts to the type of what is summed, and that may be too small.
-            partial = false;
-            add("sum_", dialect.sum(term, sumType(term)), sumType(term));
+            // Spark casts sums of parts to the type of what is summed, if these are decimals.
+            DataType type = sumType(term);
+            addSummed("sum_", dialect.sum(term, type), type,
+                    type instanceof DecimalType ? term.type() : type);
         }
 
         private static DataType sumType(Term term) throws Untranslatable {
@@ -132,7 +146,8 @@ public record Aggregates(
                     && decimal.precision() + SUM_DIGITS <= DecimalType.MAX_PRECISION()) {
                 return DataTypes.createDecimalType(decimal.precision() + SUM_DIGITS,
                         decimal.scale());
-            } else if (term.range() != null && !term.type().equals(DataTypes.LongType)) {
+            } else if (term.range() != null
+                    && term.range().isWithin(Range.of(DataTypes.IntegerType))) {
                 // No table has the rows for an overflow.
                 return DataTypes.LongType;
             }
@@ -141,7 +156,6 @@ public record Aggregates(
         }
 
         private void average(Term term) throws Untranslatable {
-            partial = false;
             DataType type;
             if (term.type() instanceof DecimalType decimal
                     && decimal.precision() <= AVERAGE_PRECISION_MAX) {

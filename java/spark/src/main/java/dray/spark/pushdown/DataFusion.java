@@ -17,6 +17,8 @@ public final class DataFusion implements Dialect {
     /** The years that all fit a timestamp of nanoseconds, which a file may have. */
     private static final int FIRST_YEAR = 1678;
     private static final int LAST_YEAR = 2261;
+    /** The engine's time to tell the types grows faster than their number. */
+    private static final int DESCRIBED_MAX = 2000;
 
     @Override
     public String identifier(String name) {
@@ -25,13 +27,19 @@ public final class DataFusion implements Dialect {
 
     @Override
     public Optional<String> describe(String from, List<String> names) {
-        var rows = new ArrayList<String>();
-        for (int i = 0; i < names.size(); i++) {
-            rows.add("SELECT " + (i + 1) + " AS n, arrow_typeof(q." + identifier(names.get(i))
-                    + ") AS t, CAST(NULL AS VARCHAR) AS c FROM (SELECT 1) AS one LEFT JOIN"
-                    + " (SELECT * FROM " + from + ") AS q ON false");
+        if (names.size() > DESCRIBED_MAX) {
+            return Optional.empty();
         }
-        return Optional.of(String.join(" UNION ALL ", rows));
+        var numbers = new ArrayList<String>();
+        var types = new ArrayList<String>();
+        for (String name : names) {
+            numbers.add(String.valueOf(numbers.size() + 1));
+            types.add("arrow_typeof(q." + identifier(name) + ")");
+        }
+        return Optional.of("SELECT unnest(make_array(" + String.join(", ", numbers) + ")) AS n,"
+                + " unnest(make_array(" + String.join(", ", types) + ")) AS t,"
+                + " CAST(NULL AS VARCHAR) AS c FROM (SELECT 1) AS one"
+                + " LEFT JOIN (SELECT * FROM " + from + ") AS q ON false");
     }
 
     @Override

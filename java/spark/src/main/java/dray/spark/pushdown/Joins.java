@@ -6,6 +6,7 @@ import java.util.Optional;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.join.JoinType;
 import org.apache.spark.sql.connector.read.SupportsPushDownJoin.ColumnWithAlias;
+import org.apache.spark.sql.types.StructType;
 
 /** Joins of two statements of the same database. */
 public final class Joins {
@@ -17,7 +18,16 @@ public final class Joins {
      * @param sql     {@code SELECT …}
      * @param columns the columns of its result
      */
-    public record Statement(String sql, List<SourceColumn> columns) { }
+    public record Statement(String sql, List<SourceColumn> columns) {
+        /** The columns' names and types. A join may make NULLs of what has none. */
+        public StructType schema() {
+            var schema = new StructType();
+            for (SourceColumn column : columns) {
+                schema = schema.add(column.name(), column.type());
+            }
+            return schema;
+        }
+    }
 
     /**
      * The join as a statement, if the database finds the same rows as Spark. It sees all rows of
@@ -69,6 +79,7 @@ public final class Joins {
         // A side of no columns still has rows.
         String list = select.isEmpty() ? "1 AS " + dialect.identifier("one")
                 : String.join(", ", select);
-        return "SELECT " + list + " FROM (" + side.sql + ") AS q";
+        // It may end with a comment.
+        return "SELECT " + list + " FROM (" + side.sql + "\n) AS q";
     }
 }

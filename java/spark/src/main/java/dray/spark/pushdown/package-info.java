@@ -17,7 +17,7 @@
  *     makes columns of the answer by {@link dray.spark.pushdown.SourceColumn#list};
  * <li>adds the conditions of {@link dray.spark.pushdown.Filters}, and gives Spark what is kept;
  * <li>takes select list, groups and schema of {@link dray.spark.pushdown.Aggregates} if it reads
- *     one part, or if they are partial;
+ *     one part, or if they are partial and each part computes its own;
  * <li>takes the terms of {@link dray.spark.pushdown.Ordering} together with a limit;
  * <li>becomes the statement of {@link dray.spark.pushdown.Joins} if both sides are whole.
  * </ol>
