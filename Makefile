@@ -33,11 +33,11 @@ ALL_EXTENSION_FAULTS ?= 50000
 ALL_TEST_ROUNDS ?= 100
 ALL_JAVA_ROUNDS ?= 2000000
 
-.PHONY: demo test test-all bench bench-java bench-network bench-parquet bench-postgres bench-sort \
-	bench-systems check-link study study-objects study-test lint rust-test python-test spec-test \
-	cpp-test java-test jdbc spark extension-test fuzz miri build python build-checked python-package dist \
-	dist-test setup setup-test setup-bench setup-dist setup-miri setup-objects setup-postgres \
-	setup-sort setup-systems
+.PHONY: demo test test-all test-cluster bench bench-java bench-network bench-parquet \
+	bench-postgres bench-sort bench-spark bench-systems check-link study study-objects study-test \
+	lint rust-test python-test spec-test cpp-test java-test jdbc spark extension-test fuzz miri build \
+	python build-checked python-package dist dist-test setup setup-test setup-bench setup-dist \
+	setup-miri setup-objects setup-postgres setup-sort setup-spark setup-systems
 
 demo: build python
 	$(PYTHON) -m lab.lineitem.demo --scale-factor $(SCALE_FACTOR) --dray $(DRAY)
@@ -56,6 +56,12 @@ test-all: export DRAY_TEST_ROUNDS := $(ALL_TEST_ROUNDS)
 test-all: export DRAY_JAVA_ROUNDS := $(ALL_JAVA_ROUNDS)
 test-all: export DRAY_ALL_VERSIONS := 1
 test-all: test
+
+# A cluster of Spark over links between namespaces, whose parts fail. It needs root and takes
+# minutes. TESTS selects some: TESTS='-k killed'.
+test-cluster: setup-spark python-package spark
+	$(SUDO) env PYTHONPATH=$(CHECKED_PACKAGE) DRAY_BINARY=$(CHECKED_TARGET)/dray \
+		DRAY_CACHE=$(CACHE) $(PYTHON) -m pytest -q python/tests/cluster $(TESTS)
 
 bench: setup-bench build python
 	$(PYTHON) -m lab.lineitem.bench --scale-factor $(SCALE_FACTOR) --rounds $(ROUNDS) \
@@ -88,6 +94,14 @@ bench-sort: setup-sort build python
 		"$$($(PYTHON) scripts/wheel $(CARGO_TARGET_DIR)/release/lib_dray.so $(CACHE)/wheels)"
 	DRAY_LAB_TPCDS_PYTHON=$(TPCDS_VENV)/bin/python $(SORT_VENV)/bin/python -m lab.sort.bench \
 		--scale-factor $(SCALE_FACTOR) --rounds $(ROUNDS) --dray $(DRAY) $(SORT_OPTIONS)
+
+# Spark's connector beside its JDBC source. A small run: SCALE_FACTOR=0.1 ROUNDS=2.
+# SPARK_OPTIONS='--note "…"' says what a reader should know about the machine.
+bench-spark: setup-spark setup-postgres build python jdbc
+	scripts/spark $(CACHE) $(CARGO_TARGET_DIR)/release/libdray_jni.so
+	$(SUDO) $(MAKE) -C pg_extension install PG_CONFIG=$(PG_CONFIG)
+	$(PYTHON) -m lab.spark.bench --scale-factor $(SCALE_FACTOR) --rounds $(ROUNDS) \
+		--dray $(DRAY) $(SPARK_OPTIONS)
 
 # Many systems over three networks. Links between namespaces need root. A small run:
 # SCALE_FACTOR=0.01 ROWS=20000 ROUNDS=1 SYSTEMS_OPTIONS='--systems netcat,mariadb'.
@@ -190,7 +204,7 @@ python-test: setup-test python-package jdbc
 	PYTHONPATH=$(CHECKED_PACKAGE) DRAY_BINARY=$(CHECKED_TARGET)/dray DRAY_CACHE=$(CACHE) \
 		CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/pg_extension \
 		$(PYTHON) -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder python/tests \
-		--ignore python/tests/engines
+		--ignore python/tests/engines --ignore python/tests/cluster
 	PYTHONPATH=$(CHECKED_PACKAGE):$(CACHE)/engines:$(CACHE)/ray:$(CACHE)/spark \
 		DRAY_BINARY=$(CHECKED_TARGET)/dray DRAY_CACHE=$(CACHE) \
 		$(PYTHON) -m pytest -q -W default python/tests/engines
@@ -246,6 +260,9 @@ setup-sort: setup
 	[ -x $(TPCDS_VENV)/bin/python ] || python3 -m venv $(TPCDS_VENV)
 	$(SORT_VENV)/bin/pip install --quiet --requirement lab/sort/requirements.txt
 	$(TPCDS_VENV)/bin/pip install --quiet --requirement lab/sort/requirements-tpcds.txt
+
+setup-spark: setup-test
+	scripts/setup $(CACHE) spark
 
 # What cannot be installed is named, and the others are measured. So is what fails in the report.
 setup-systems: setup

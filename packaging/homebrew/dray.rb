@@ -7,6 +7,7 @@ class Dray < Formula
   sha256 "FILL IN WITH THE RELEASE"
   license "Apache-2.0"
 
+  depends_on "cmake" => :build
   depends_on "rust" => :build
 
   def install

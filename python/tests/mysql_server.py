@@ -26,6 +26,8 @@ DISTRIBUTED = "mariadb"
 VERSIONS = [DISTRIBUTED, "mysql-5.6", "mysql-8.0"]
 if "DRAY_ALL_VERSIONS" in os.environ:
     VERSIONS += ["mysql-5.7", "mysql-8.0.33", "mariadb-11.4"]
+#: A MariaDB that has parsec, with DRAY_ALL_VERSIONS.
+SIGNING = "mariadb-11.8"
 
 
 def sequence(count: int) -> str:

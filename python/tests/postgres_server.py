@@ -132,19 +132,7 @@ class PostgresServer:
             {"LOCPATH": str(locales)} if locales else {}
         )
         data = self.folder / "data"
-        self._run(
-            "initdb",
-            "-D",
-            data,
-            "--no-sync",
-            "-A",
-            "trust",
-            "-U",
-            SUPERUSER,
-            "-E",
-            "UTF8",
-            "--locale=C",
-        )
+        self._make(data)
         self.port = free_port()
         settings = {
             "listen_addresses": "127.0.0.1",
@@ -226,6 +214,11 @@ class PostgresServer:
         self.process.send_signal(signal.SIGQUIT)
         self.process.wait(timeout=60)
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _make(self, data: Path) -> None:
+        """Make the files of a new server."""
+        kind = ("-A", "trust", "-U", SUPERUSER, "-E", "UTF8", "--locale=C")
+        self._run("initdb", "-D", data, "--no-sync", *kind)
 
     def _run(self, program: str, *arguments: object) -> None:
         command = [self.installation.bin / program, *map(str, arguments)]

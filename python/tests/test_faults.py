@@ -14,6 +14,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 
 import data
 import pyarrow as pa
@@ -22,6 +23,7 @@ from server import Server
 
 import dray
 
+PACKAGE = str(Path(dray.__file__).parent)
 FOREVER = "SELECT * FROM generate_series(1, 1000000000000)"
 SILENT = "SELECT count(*) FROM generate_series(1, 1000000000000)"
 
@@ -213,6 +215,39 @@ except KeyboardInterrupt:
     out, _ = client.communicate(timeout=30)
     assert out.splitlines()[-1] == "interrupted"
     server.wait_for("statements_failed_total", ended + 1)
+
+
+class Interrupting:
+    """A profiler that raises KeyboardInterrupt where Python runs signal handlers: at the first
+    instruction of a function, or after a call of a native one. It counts those of the package.
+    """
+
+    def __init__(self, at: int) -> None:
+        self.left = at
+
+    def __call__(self, frame: FrameType, event: str, _: object) -> None:
+        if event in ("call", "c_return") and frame.f_code.co_filename.startswith(PACKAGE):
+            self.left -= 1
+            if self.left == 0:
+                raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("kind", ["query", "objects"])
+def test_an_interrupt_at_any_moment_frees_the_connection(server: Server, kind: str) -> None:
+    """Even while its traceback keeps everything."""
+    with dray.connect(server.unix) as connection:
+        for at in range(1, 1000):
+            sys.setprofile(Interrupting(at))
+            try:
+                with getattr(connection, kind)(FOREVER) as result:
+                    next(result.batches() if kind == "query" else result)
+            except KeyboardInterrupt:
+                assert connection.query("SELECT 1").arrow().num_rows == 1, at
+            else:
+                break
+            finally:
+                sys.setprofile(None)
+    assert 10 < at < 999
 
 
 @pytest.mark.parametrize("address", ["unix", "tcp"])

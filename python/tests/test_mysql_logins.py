@@ -1,11 +1,13 @@
-"""Logins at MySQL servers by the methods that MariaDB lacks, TLS, and compression."""
+"""Logins by methods that Debian's MariaDB lacks, TLS, and compression."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from urllib.parse import quote
 
 import pytest
-from mysql_server import DATABASE, VERSIONS, MariaServer
+from mysql_server import DATABASE, SIGNING, VERSIONS, MariaServer
 from postgres_server import CACHE
 
 import dray
@@ -118,3 +120,29 @@ def test_zstd(server: MariaServer) -> None:
             assert connection.query(sql).arrow().equals(want)
             long = "z" * 17_000_000
             assert list(connection.query("SELECT length(?)", [long])) == [(len(long),)]
+
+
+@pytest.mark.skipif(
+    "DRAY_ALL_VERSIONS" not in os.environ, reason="DRAY_ALL_VERSIONS brings the server"
+)
+@pytest.mark.parametrize("password", ["it's a secret", "ü" * 40, "x"])
+def test_parsec(start_mysql: Callable[[str], MariaServer], password: str) -> None:
+    """A server of MariaDB checks the signature."""
+    server = start_mysql(SIGNING)
+    server.run(
+        "INSTALL PLUGIN IF NOT EXISTS parsec SONAME 'auth_parsec'",
+        "CREATE OR REPLACE USER signer IDENTIFIED VIA parsec USING PASSWORD('{}')".format(
+            password.replace("'", "''")
+        ),
+    )
+    ((plugin,),) = server.rows("SELECT plugin FROM mysql.user WHERE user = 'signer'")
+    assert plugin == "parsec"
+    uri = f"mysql://signer:{quote(password)}@127.0.0.1:{server.port}/"
+    unix = f"mysql://signer:{quote(password)}@localhost/?socket={server.socket}"
+    tls = [f"{uri}?ssl-mode={mode}" for mode in ("DISABLED", "REQUIRED")]
+    for place in (uri, unix, *tls):
+        with dray.connect(place) as connection:
+            assert list(connection.query("SELECT current_user()")) == [("signer@%",)]
+    for wrong in ("", "wrong", password + "x"):
+        with pytest.raises(dray.AuthenticationError, match="Access denied"):
+            dray.connect(f"mysql://signer:{quote(wrong)}@127.0.0.1:{server.port}/")

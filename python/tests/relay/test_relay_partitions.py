@@ -230,6 +230,18 @@ def test_released(
     wait_until(lambda: sessions(postgres, maria, name) <= before)
 
 
+def test_released_where_nobody_needs_a_token(
+    postgres: PostgresServer, maria: MariaServer, server: Relay, name: str
+) -> None:
+    with dray.connect(server.uri(name)) as client:
+        assert one(client, "SELECT 1") == 1
+        before = sessions(postgres, maria, name)
+        for _ in range(3):
+            with client.partitions("SELECT 1 AS i") as plan:
+                assert len(plan) == 1 and sessions(postgres, maria, name) - before
+        wait_until(lambda: sessions(postgres, maria, name) <= before)
+
+
 def test_connections_are_counted(databases: dict[str, str], tmp_path: Path, name: str) -> None:
     limits = ["--source-connections", f"{name}=3", "--wait-timeout", "1"]
     sql = f"SELECT id FROM {TABLE}"

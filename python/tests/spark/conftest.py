@@ -15,14 +15,12 @@ from typing import TYPE_CHECKING
 import pytest
 from hive_servers import SPARK
 from mysql_server import MariaServer
-from postgres_server import CACHE, VERSIONS, Installation, PostgresServer
+from postgres_server import VERSIONS, Installation, PostgresServer
+from reading import JAR
 from relay_server import Relay, relay, sources
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-#: What `make spark` builds.
-JAR = Path(os.environ.get("DRAY_SPARK_JAR") or CACHE / "spark-connector" / "dray-spark.jar")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

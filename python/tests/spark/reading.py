@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from postgres_server import PostgresServer
+from postgres_server import CACHE, PostgresServer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+#: What `make spark` builds.
+JAR = Path(os.environ.get("DRAY_SPARK_JAR") or CACHE / "spark-connector" / "dray-spark.jar")
 
 
 def load(spark: SparkSession, url: str, **options: object) -> DataFrame:
@@ -53,3 +59,14 @@ def failure(read: Callable[[], object]) -> str:
     with pytest.raises(Exception) as raised:
         read()
     return str(raised.value)
+
+
+def cancel(spark: SparkSession, reader: threading.Thread) -> None:
+    """Cancel the job of a thread, which may only plan it yet."""
+
+    def has_ended() -> bool:
+        spark.sparkContext.cancelAllJobs()
+        reader.join(timeout=0.1)
+        return not reader.is_alive()
+
+    wait_for(has_ended)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 from mysql_server import MariaServer
 from postgres_server import PostgresServer
-from reading import failure, load, partitions, reports, snapshots, wait_for
+from reading import cancel, failure, load, partitions, reports, snapshots, wait_for
 from relay_server import Relay
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Row, SparkSession
 
 ORDERS = 100_000
 SUM = "sum(id) AS ids, sum(x) AS xs, count(third) AS thirds, count(*) AS n"
@@ -129,10 +132,13 @@ def test_a_task_that_fails_is_read_again(spark: SparkSession, postgres: Postgres
             raise RuntimeError("the first attempt fails")
         return [count]
 
-    orders = load(spark, postgres.uri(), dbtable="orders", numPartitions=4).select("id", "third")
+    orders = load(spark, postgres.uri(), dbtable="orders", numPartitions=4).select("x", "third")
     counts = orders.rdd.mapPartitions(fail_first).collect()
     assert sum(counts) == ORDERS and len(counts) == 4
-    (report,) = wait_for(lambda: reports(spark, 'SELECT "id", "third" FROM orders'))
+    # A snapshot that the job began too late for has a report, too.
+    (report,) = wait_for(
+        lambda: [r for r in reports(spark, 'SELECT "x", "third" FROM orders') if r.read()]
+    )
     assert report.isWhole() and report.rows() == ORDERS
 
 
@@ -148,11 +154,57 @@ def test_a_plan_that_runs_again_reads_anew(spark: SparkSession, postgres: Postgr
 
 
 def test_a_lease_that_is_over(spark: SparkSession, postgres: PostgresServer) -> None:
-    rows = load(spark, postgres.uri(), dbtable="orders", numPartitions=2, lease=1)
+    rows = load(spark, postgres.uri(), dbtable="orders", numPartitions=2, lease=5)
     prepared = rows.select("id")
     assert partitions(prepared) == 2
-    time.sleep(1.5)
+    time.sleep(5.5)
     assert len(prepared.collect()) == ORDERS
+
+
+@pytest.mark.parametrize(("lease", "pause"), [(10, 11), (600, 4)])
+def test_a_stage_that_runs_again(
+    spark: SparkSession, postgres: PostgresServer, tmp_path: Path, lease: int, pause: int
+) -> None:
+    """Under the same snapshot, or not at all once its lease is over."""
+    # Else what was shuffled is from a job of its own.
+    spark.conf.set("spark.sql.adaptive.enabled", "false")
+    postgres.run(
+        "DROP TABLE IF EXISTS changing",
+        "CREATE TABLE changing AS SELECT i AS id, 0 AS version FROM generate_series(1, 50000) i",
+        "ANALYZE changing",
+    )
+    folder = spark.sparkContext.getConf().get("spark.local.dir")
+    lost = tmp_path / "lost"
+
+    def lose_shuffled(rows: Iterator[Row]) -> Iterator[Row]:
+        taken = list(rows)
+        if not lost.exists():
+            # Both tasks that run at a time have their rows by then.
+            time.sleep(pause)
+            for kind in ("data", "index"):
+                for path in Path(folder).rglob(f"shuffle_*.{kind}"):
+                    path.unlink(missing_ok=True)
+            lost.touch()
+        return iter(taken)
+
+    changing = load(spark, postgres.uri(), dbtable="changing", numPartitions=2, lease=lease)
+    read = changing.repartition(4).rdd.mapPartitions(lose_shuffled)
+    spark.conf.unset("spark.sql.adaptive.enabled")
+    is_over = lease < pause
+    found: list[object] = []
+    reader = threading.Thread(
+        target=lambda: found.append(failure(read.collect) if is_over else read.collect())
+    )
+    reader.start()
+    wait_for(lambda: snapshots(postgres))
+    time.sleep(2)
+    postgres.run("UPDATE changing SET version = 1")
+    reader.join(timeout=60)
+    assert lost.exists()
+    if is_over:
+        assert "the lease is over" in str(found[0])
+    else:
+        assert sorted(found[0]) == [(i, 0) for i in range(1, 50001)]
 
 
 def test_a_cached_table_outlives_its_snapshot(
@@ -172,6 +224,44 @@ def test_a_cached_table_outlives_its_snapshot(
     kept.unpersist()
 
 
+def test_a_table_is_cached_bit_by_bit(spark: SparkSession, postgres: PostgresServer) -> None:
+    postgres.run(
+        "DROP TABLE IF EXISTS growing",
+        "CREATE TABLE growing AS SELECT i AS id, repeat('x', 90) AS filler "
+        "FROM generate_series(1, 50000) i",
+        "ANALYZE growing",
+    )
+    cached = load(spark, postgres.uri(), dbtable="growing", numPartitions=3).cache()
+    assert len(cached.take(1)) == 1  # Reads the first part only.
+    postgres.run("UPDATE growing SET id = id + 1000000")
+    time.sleep(7)
+    assert snapshots(postgres) == 1
+    assert cached.where("id <= 50000").count() == 50000
+    # All is read: the snapshot is not needed any more.
+    wait_for(lambda: snapshots(postgres) == 0)
+    assert cached.where("id <= 50000").count() == 50000
+    cached.unpersist()
+    # What was never read is not needed any more, either.
+    again = load(spark, postgres.uri(), dbtable="growing", numPartitions=3).cache()
+    assert len(again.take(1)) == 1
+    again.unpersist()
+    wait_for(lambda: snapshots(postgres) == 0)
+
+
+def test_a_cached_table_beside_one_that_is_read_anew(
+    spark: SparkSession, postgres: PostgresServer
+) -> None:
+    kept = load(spark, postgres.uri(), dbtable="orders", numPartitions=2).select("id").cache()
+    postgres.run("DROP TABLE IF EXISTS beside", "CREATE TABLE beside AS SELECT 1::bigint AS id")
+    both = kept.union(load(spark, postgres.uri(), dbtable="beside").select("id"))
+    for added in range(1, 4):
+        # One stage has both, and each run reads the small table under another snapshot.
+        assert len(both.collect()) == ORDERS + added
+        postgres.run("INSERT INTO beside VALUES (1)")
+        wait_for(lambda: snapshots(postgres) == 0)
+    kept.unpersist()
+
+
 def test_rows_that_are_kept_are_copied(spark: SparkSession, postgres: PostgresServer) -> None:
     orders = load(spark, postgres.uri(), dbtable="orders", numPartitions=2, batchRows=1000)
     # A sort and a join keep rows of all batches until the end.
@@ -188,8 +278,7 @@ def test_a_task_that_is_killed_ends_its_statement(
     reader = threading.Thread(target=lambda: failed.append(failure(slow.collect)))
     reader.start()
     postgres.wait_for_statement("pg_sleep(25)", 1)
-    spark.sparkContext.cancelAllJobs()
-    reader.join(timeout=20)
+    cancel(spark, reader)
     assert "cancelled" in failed[0]
     wait_for(lambda: is_quiet(postgres))
 

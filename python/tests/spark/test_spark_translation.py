@@ -227,6 +227,99 @@ def test_orders_with_limits(spark: SparkSession, postgres: PostgresServer) -> No
     assert "LIMIT" not in scanned(orders.orderBy("id").limit(70_000))
 
 
+def test_offsets(spark: SparkSession, server: Relay) -> None:
+    for source in ["pg", "maria"]:
+        orders = load(spark, server.uri(source), dbtable="orders", numPartitions=4)
+        found = orders.orderBy("id").select("id").offset(5).limit(3)
+        assert scanned(found).endswith(" LIMIT 3 OFFSET 5")
+        assert [row.id for row in found.collect()] == [6, 7, 8]
+        found = orders.orderBy("id").select("id").limit(8).offset(5)
+        assert scanned(found).endswith(" LIMIT 3 OFFSET 5")
+        assert [row.id for row in found.collect()] == [6, 7, 8]
+        assert len(orders.limit(10).offset(7).collect()) == 3
+        # Spark reads parts at the same time.
+        rest = orders.offset(99_990)
+        assert "OFFSET" not in scanned(rest) and len(rest.collect()) == 10
+
+
+@pytest.fixture
+def join_pushdown(spark: SparkSession) -> Iterator[None]:
+    spark.conf.set("spark.sql.optimizer.datasourceV2JoinPushdown", "true")
+    yield
+    spark.conf.unset("spark.sql.optimizer.datasourceV2JoinPushdown")
+
+
+JOINS = [
+    ("INNER", "SELECT a.id, a.name, b.id, b.name FROM {a} a JOIN {b} b ON a.id = b.third"),
+    ("LEFT", "SELECT b.id, a.id AS x, a.name FROM {b} b LEFT JOIN {a} a ON a.id = b.third"),
+    ("RIGHT", "SELECT * FROM {a} a RIGHT JOIN {b} b ON a.id = b.id AND a.name < 'row 2'"),
+    (
+        "LEFT",
+        "SELECT b.name, count(*), max(a.id) FROM {b} b LEFT JOIN {a} a ON a.id = b.id "
+        "AND a.name <> b.name WHERE b.id < 300 GROUP BY b.name",
+    ),
+    (
+        "INNER",
+        "SELECT b.id AS id, a.id AS x, c.id AS y FROM {a} a JOIN {b} b ON a.id = b.id "
+        "JOIN {a} c ON CAST(c.id AS BIGINT) = CAST(b.id AS BIGINT) + 1 WHERE c.third = 1",
+    ),
+]
+
+
+@pytest.mark.usefixtures("join_pushdown")
+@pytest.mark.parametrize(("kind", "sql"), JOINS)
+def test_joins(spark: SparkSession, postgres: PostgresServer, kind: str, sql: str) -> None:
+    few = "(SELECT * FROM orders WHERE id <= 500) AS few"
+    for view, push in [("pushed", "true"), ("plain", "false")]:
+        for name, table in [("a", "orders"), ("b", few)]:
+            frame = load(spark, postgres.uri(), dbtable=table, pushDown=push)
+            frame.createOrReplaceTempView(f"{view}_{name}")
+    pushed = spark.sql(sql.format(a="pushed_a", b="pushed_b"))
+    plain = spark.sql(sql.format(a="plain_a", b="plain_b"))
+    assert text(pushed, sql) == text(plain, sql)
+    plan = pushed._jdf.queryExecution().executedPlan().toString()
+    assert f" {kind} JOIN (" in plan
+    # The database's planner knows little about rows that belong to a sum.
+    assert plan.count("BatchScan") == 1 or "+ 1" in sql
+
+
+@pytest.mark.usefixtures("join_pushdown")
+def test_joins_that_are_sparks(
+    spark: SparkSession, postgres: PostgresServer, server: Relay
+) -> None:
+    for view, url in [("direct", postgres.uri()), ("relayed", server.uri("pg"))]:
+        load(spark, url, dbtable="orders").createOrReplaceTempView(view)
+
+    def scans(sql: str) -> int:
+        return str(spark.sql(sql)._jdf.queryExecution().executedPlan()).count("BatchScan")
+
+    few = "SELECT a.id, b.name FROM {} a {} JOIN {} b ON a.id = b.id WHERE b.id < 5000"
+    assert scans(few.format("direct", "", "direct")) == 1
+    # Of two databases.
+    assert scans(few.format("relayed", "", "direct")) == 2
+    behind = few.format("relayed", "", "relayed")
+    assert scans(behind) == 1 and spark.sql(behind).count() == 4_999
+    # Many rows, other kinds, and what could overflow in Spark.
+    assert scans("SELECT a.id, b.name FROM direct a JOIN direct b ON a.third = b.third") == 2
+    for kind in ["FULL", "LEFT SEMI", "LEFT ANTI"]:
+        assert scans(f"SELECT a.id FROM direct a {kind} JOIN direct b ON a.id = b.id") == 2
+    assert scans("SELECT a.id, b.name FROM direct a JOIN direct b ON a.id = b.id + 1") == 2
+
+
+def test_what_may_be_more_than_a_table(spark: SparkSession, postgres: PostgresServer) -> None:
+    for table, count in [
+        ("orders -- all of them", 50_000),
+        ("orders WHERE id > 90000", 10_000),
+        ("orders LIMIT 100000", 50_000),
+        ("orders UNION ALL SELECT * FROM orders", 100_000),
+    ]:
+        frame = load(spark, postgres.uri(), dbtable=table).where("id > 50000")
+        assert " WHERE " in scanned(frame)
+        assert frame.count() == len(frame.select("id").collect()) == count
+        first = load(spark, postgres.uri(), dbtable=table).limit(3)
+        assert len(first.collect()) == 3
+
+
 def test_queries(spark: SparkSession, postgres: PostgresServer) -> None:
     query = "SELECT o.id, p.name FROM orders o JOIN orders p ON o.id = p.id -- joined"
     joined = load(spark, postgres.uri(), query=query)

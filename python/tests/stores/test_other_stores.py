@@ -1,4 +1,4 @@
-"""Files by HTTP, and in Azure's storage as Azurite has it."""
+"""Files by HTTP, in Azure's storage as Azurite has it, in Google's as fake-gcs-server has it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from server import binary
-from store_servers import Azurite, HttpFiles, Serve
+from store_servers import Azurite, GoogleStorage, HttpFiles, Serve
 from test_s3_tables import csv, parquet, query, rows
 
 import dray
@@ -82,3 +82,25 @@ def test_azure(serve: Serve, azurite: Azurite) -> None:
     azurite.stop()
     with pytest.raises(dray.Error, match="can't be reached"):
         query(server, "SELECT n_name FROM one")
+
+
+@pytest.fixture
+def google(tmp_path: Path) -> Iterator[GoogleStorage]:
+    server = GoogleStorage(tmp_path)
+    yield server
+    server.stop()
+
+
+# Nothing is written: the emulator has no uploads by the XML API, which Dray uses.
+def test_google(serve: Serve, google: GoogleStorage) -> None:
+    for day in (1, 2):
+        key = f"sales/day=2024-01-0{day}/a b.parquet"
+        google.put(key, parquet(rows(1000 * day), row_group_size=100))
+    google.put("one.csv", csv(rows(10)))
+    server = serve("gs://lake/sales", "gs://lake/one.csv", environment=google.environment())
+    sql = "SELECT day::text, count(*), max(id) FROM sales WHERE id > 500 GROUP BY day ORDER BY day"
+    assert query(server, sql) == [("2024-01-01", 499, 999), ("2024-01-02", 1499, 1999)]
+    assert query(server, "SELECT count(*) FROM one WHERE name = 'name 1'") == [(2,)]
+    google.put("one.csv", csv(rows(11)))
+    with pytest.raises(dray.Error, match="'one/one.csv' was replaced"):
+        query(server, "SELECT * FROM one")

@@ -29,6 +29,7 @@ import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.read.SupportsPushDownAggregates;
 import org.apache.spark.sql.connector.read.SupportsPushDownJoin;
 import org.apache.spark.sql.connector.read.SupportsPushDownLimit;
+import org.apache.spark.sql.connector.read.SupportsPushDownOffset;
 import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 import org.apache.spark.sql.connector.read.SupportsPushDownTopN;
 import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
@@ -84,7 +85,7 @@ public final class PushingSource implements TableProvider {
 
     static final class Builder implements ScanBuilder, SupportsPushDownV2Filters,
             SupportsPushDownAggregates, SupportsPushDownTopN, SupportsPushDownLimit,
-            SupportsPushDownRequiredColumns, SupportsPushDownJoin {
+            SupportsPushDownOffset, SupportsPushDownRequiredColumns, SupportsPushDownJoin {
         private final Database database;
         private final Dialect dialect;
         private String from = "t";
@@ -94,6 +95,7 @@ public final class PushingSource implements TableProvider {
         Aggregates aggregates;
         String order = "";
         String limit = "";
+        private int rows;
         boolean joined;
 
         Builder(Database database, StructType schema) {
@@ -140,7 +142,17 @@ public final class PushingSource implements TableProvider {
 
         @Override
         public boolean pushLimit(int count) {
+            rows = count;
             limit = " " + dialect.limit(count, 0);
+            return true;
+        }
+
+        @Override
+        public boolean pushOffset(int count) {
+            if (count >= rows) {
+                return false;
+            }
+            limit = " " + dialect.limit(rows - count, count);
             return true;
         }
 

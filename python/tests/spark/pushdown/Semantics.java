@@ -197,7 +197,8 @@ public final class Semantics {
             }
             all.add("SELECT " + name + ", count(*) FROM {t} GROUP BY " + name);
             for (String order : List.of("ASC", "DESC", "ASC NULLS LAST", "DESC NULLS FIRST")) {
-                all.add("SELECT id FROM {t} ORDER BY " + name + " " + order + ", id LIMIT 40");
+                all.add("SELECT id FROM {t} ORDER BY " + name + " " + order + ", id LIMIT 40"
+                        + (order.startsWith("DESC") ? " OFFSET 7" : ""));
             }
             for (String join : List.of("JOIN", "LEFT JOIN", "RIGHT JOIN")) {
                 all.add("SELECT a.id, b.id FROM {t} a " + join + " {t} b ON a." + name + " = b."
