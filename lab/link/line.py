@@ -167,10 +167,7 @@ class Veth(Line):
         near.ip("link", "add", DEVICE, "type", "veth", "peer", "name", DEVICE, "netns", far.name)
         self.address(near, far)
         for namespace, direction in ((near, self.to_far), (far, self.to_near)):
-            bits = rate_bits(direction.rate)
-            burst = max(BURST_BYTES_MIN, round(bits / 8 * BURST_S))
-            limit = burst + (direction.queue_bytes or round(bits / 8 * VETH_QUEUE_MS / 1000))
-            shape = ["rate", f"{bits}bit", "burst", f"{burst}b", "limit", f"{limit}b"]
+            shape = bucket(rate_bits(direction.rate), direction.queue_bytes)
             command(
                 "tc", "-n", namespace.name, "qdisc", "add", "dev", DEVICE, "root", "tbf", *shape
             )
@@ -179,19 +176,27 @@ class Veth(Line):
         """The pair is removed with its namespaces."""
 
     def counters(self) -> dict[str, dict[str, int]]:
-        return {direction: self.passed(namespace) for direction, namespace in self.ends.items()}
+        return {direction: passed(space, DEVICE) for direction, space in self.ends.items()}
 
-    @staticmethod
-    def passed(namespace: Namespace) -> dict[str, int]:
-        shown = json.loads(
-            command("tc", "-n", namespace.name, "-s", "-j", "qdisc", "show", "dev", DEVICE)
-        )
-        bucket = next(discipline for discipline in shown if discipline["kind"] == "tbf")
-        return {
-            "passed": bucket["packets"],
-            "passed_bytes": bucket["bytes"],
-            "overflowed": bucket["drops"],
-        }
+
+def bucket(bits: int, queue_bytes: int | None = None) -> list[str]:
+    """The settings of a token bucket."""
+    burst = max(BURST_BYTES_MIN, round(bits / 8 * BURST_S))
+    limit = burst + (queue_bytes or round(bits / 8 * VETH_QUEUE_MS / 1000))
+    return ["rate", f"{bits}bit", "burst", f"{burst}b", "limit", f"{limit}b"]
+
+
+def passed(namespace: Namespace, device: str) -> dict[str, int]:
+    """The counters of a device's token bucket."""
+    shown = json.loads(
+        command("tc", "-n", namespace.name, "-s", "-j", "qdisc", "show", "dev", device)
+    )
+    found = next(discipline for discipline in shown if discipline["kind"] == "tbf")
+    return {
+        "passed": found["packets"],
+        "passed_bytes": found["bytes"],
+        "overflowed": found["drops"],
+    }
 
 
 @cache

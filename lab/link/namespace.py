@@ -38,17 +38,20 @@ def require_root() -> None:
         raise Failure("a link needs the command ip: install iproute2")
 
 
+def unique(end: str) -> Namespace:
+    """A namespace with a unique name, not made yet."""
+    return Namespace(f"{PREFIX}-{os.getpid()}-{next(numbers)}-{end}")
+
+
 def pair() -> tuple[Namespace, Namespace]:
-    """Two namespaces with unique names, not made yet."""
-    number = next(numbers)
-    name = f"{PREFIX}-{os.getpid()}-{number}"
-    return Namespace(f"{name}-near"), Namespace(f"{name}-far")
+    """The namespaces of the two ends of a link, not made yet."""
+    return unique("near"), unique("far")
 
 
 def remove_orphans() -> None:
     """Remove the namespaces of processes that have ended without removing them."""
     for path in NAMES.glob(f"{PREFIX}-*"):
-        match = re.fullmatch(rf"{PREFIX}-(\d+)-\d+-(near|far)", path.name)
+        match = re.fullmatch(rf"{PREFIX}-(\d+)-\d+-.+", path.name)
         if match and not Path(f"/proc/{match[1]}").exists():
             Namespace(path.name).remove()
 

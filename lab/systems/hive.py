@@ -47,6 +47,8 @@ class SparkServer(LoadedServer):
             "spark.driver.bindAddress": address,
             "spark.driver.host": address,
             "spark.local.dir": self.data_folder,
+            # Its catalog of Hive's would write derby.log where the benchmark was started.
+            "spark.driver.extraJavaOptions": f"-Dderby.system.home={self.data_folder}",
             "spark.sql.warehouse.dir": self.data_folder / "warehouse",
         }
         words = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]

@@ -1,0 +1,1 @@
+"""Spark's connector beside Spark's own JDBC source, in a small standalone cluster."""
