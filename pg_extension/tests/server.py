@@ -64,6 +64,8 @@ class Server:
             "port": self.port,
             "unix_socket_directories": self.folder,
             "fsync": "off",
+            # Vacuuming changes rows of the catalog in place, whatever the snapshot of a reader.
+            "autovacuum": "off",
             "max_connections": 60,
             "log_statement": "all",
         } | self.settings

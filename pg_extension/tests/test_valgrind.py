@@ -79,9 +79,7 @@ class Watched(Server):
 # The versions differ only in PostgreSQL's own code, and each takes a while.
 @pytest.mark.parametrize("pg_config", VERSIONS[:1], indirect=True)
 def test_nothing_unset_is_used_or_sent(server):
-    with Watched(
-        server.pg_config, features=None, settings={"jit": "off", "autovacuum": "off"}
-    ) as watched:
+    with Watched(server.pg_config, features=None, settings={"jit": "off"}) as watched:
         with watched.connect() as connection:
             connection.run(TYPES + TABLES)
             for compression in ("none", "light", "zstd"):
