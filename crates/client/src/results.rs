@@ -23,10 +23,11 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::memory::{Arena, TABLE_BLOCK_BYTES};
 use crate::options::QueryOptions;
 use crate::source::{
-    Event, ReceiveContext, ReceivedBatch, ReceivedPage, SourceKind, Start, cancelled, out_of_turn,
+    Event, ReceiveContext, ReceivedBatch, ReceivedPage, Source, SourceKind, Start, cancelled,
+    out_of_turn,
 };
 use crate::stats::{Progress, Stats};
-use crate::watch::{Verdict, Watch};
+use crate::watch::{CancelCheck, Verdict, Watch};
 
 impl Connection {
     /// Runs a statement. The result borrows the connection until it is read to the end or dropped;
@@ -50,6 +51,57 @@ impl Connection {
         watch: Option<Watch>,
     ) -> Result<Results<C>> {
         Results::start(connection, sql, options, RowLayout::Chunks, watch)
+    }
+
+    /// Runs a statement over several connections besides this one, and no more than `at_most`. All
+    /// see one snapshot in transactions that only read. None if one connection is to read it:
+    /// then nothing runs.
+    ///
+    /// # Errors
+    /// Those of [`Connection::query_with`].
+    pub fn query_over_several(
+        &mut self,
+        sql: &str,
+        options: &QueryOptions,
+        at_most: usize,
+        watch: Option<Watch>,
+    ) -> Result<Option<Results<&mut Self>>> {
+        let mut starting = Starting::new(watch);
+        let is_started = starting
+            .run(self, |source, cancel| source.start_over_several(sql, options, at_most, cancel))?;
+        match is_started {
+            true => Ok(Some(Results::started(self, options, starting)?)),
+            false => Ok(None),
+        }
+    }
+}
+
+/// A statement that is being started.
+struct Starting {
+    sent: Instant,
+    watch: Option<Watch>,
+    /// The watch's verdict so far.
+    verdict: Verdict,
+}
+
+impl Starting {
+    fn new(watch: Option<Watch>) -> Self {
+        Self { sent: Instant::now(), watch, verdict: Verdict::default() }
+    }
+
+    /// Starts it in this way.
+    fn run<T>(
+        &mut self,
+        connection: &mut Connection,
+        start: impl FnOnce(&mut dyn Source, CancelCheck<'_>) -> Result<T>,
+    ) -> Result<T> {
+        connection.check_own()?;
+        let mut cancel = || look(&mut self.watch, &Progress::default(), &mut self.verdict);
+        let started = start(connection.source(), &mut cancel);
+        started.map_err(|error| match self.verdict {
+            Verdict::Continue => error,
+            _ => cancelled(),
+        })
     }
 }
 
@@ -131,19 +183,22 @@ impl<C: BorrowMut<Connection>> Results<C> {
         sql: &str,
         options: &QueryOptions,
         row_layout: RowLayout,
-        mut watch: Option<Watch>,
+        watch: Option<Watch>,
     ) -> Result<Self> {
-        let sent = Instant::now();
-        let mut verdict = Verdict::default();
-        let inner = connection.borrow_mut();
-        inner.check_own()?;
-        let mut cancel = || look(&mut watch, &Progress::default(), &mut verdict);
-        let started = inner.source().start(sql, options, row_layout, &mut cancel);
-        let is_cancelled = verdict > Verdict::Continue;
-        started.map_err(|error| if is_cancelled { cancelled() } else { error })?;
+        let mut starting = Starting::new(watch);
+        starting.run(connection.borrow_mut(), |source, cancel| {
+            source.start(sql, options, row_layout, cancel)
+        })?;
+        Self::started(connection, options, starting)
+    }
+
+    /// The result of a statement that was started.
+    fn started(connection: C, options: &QueryOptions, starting: Starting) -> Result<Self> {
+        let Starting { sent, watch, verdict } = starting;
+        let inner = connection.borrow();
         let stats = Stats {
             connect: inner.connect_time(),
-            path: inner.source().path(),
+            path: inner.source_ref().path(),
             ..Stats::default()
         };
         let mut results = Self {
@@ -167,7 +222,7 @@ impl<C: BorrowMut<Connection>> Results<C> {
             ended: false,
             failed: false,
         };
-        if is_cancelled {
+        if verdict > Verdict::Continue {
             // The statement was started before the watch decided.
             results.cancel();
             return Err(cancelled());

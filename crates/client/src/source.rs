@@ -133,6 +133,23 @@ pub(crate) trait Source: Debug + Send {
         cancel: CancelCheck<'_>,
     ) -> Result<()>;
 
+    /// Starts a statement over at most so many connections besides this one, all of which see one
+    /// snapshot and only read. Returns false, with nothing started, if one connection is to read
+    /// it.
+    ///
+    /// # Errors
+    /// When the connection breaks or the statement is cancelled.
+    fn start_over_several(
+        &mut self,
+        sql: &str,
+        options: &QueryOptions,
+        at_most: usize,
+        cancel: CancelCheck<'_>,
+    ) -> Result<bool> {
+        let _ = (sql, options, at_most, cancel);
+        Ok(false)
+    }
+
     /// Waits for the next event of the running statement. The first is [`Event::Started`], the last
     /// [`Event::Finished`] or an error.
     ///

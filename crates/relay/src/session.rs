@@ -1,6 +1,7 @@
 //! A session of a database, in which one client's statements run.
 
 use std::borrow::BorrowMut;
+use std::num::NonZero;
 use std::sync::Arc;
 
 use dray_client::{
@@ -87,6 +88,32 @@ impl Session {
         Ok(self.connection.transaction(step, &mut || verdict(stopped()))?)
     }
 
+    /// Passes on a table that several connections read, all of which only read. Returns false, with
+    /// nothing passed on, if the session is to run the statement.
+    fn read_over_several(
+        &mut self,
+        statement: &Statement,
+        sink: &mut dyn Sink,
+    ) -> Result<bool, End> {
+        if statement.plan_only {
+            return Ok(false);
+        }
+        let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let connections = sink.reserve(processors);
+        if connections > 1 {
+            let mut options = query_options(statement);
+            options.postgres.partitions = Partitions::Auto;
+            let (sql, watch) = (&statement.sql, Some(watch(sink)));
+            let results = self.connection.query_over_several(sql, &options, connections, watch)?;
+            if let Some(results) = results {
+                send(results, sink)?;
+                return Ok(true);
+            }
+        }
+        sink.reserve(0);
+        Ok(false)
+    }
+
     /// Passes on the columns and the rows of a statement.
     fn pass_on(&mut self, statement: &Statement, sink: &mut dyn Sink) -> Result<(), End> {
         let options = query_options(statement);
@@ -106,7 +133,7 @@ pub(crate) fn query_options(statement: &Statement) -> QueryOptions {
         },
         plan_only: statement.plan_only,
         postgres: PostgresOptions {
-            // Others would not count as connections of the source.
+            // Others would have to be reserved at the source.
             partitions: Partitions::Exactly(1),
             ..PostgresOptions::default()
         },
@@ -175,10 +202,13 @@ impl dray_driver::Session for Session {
 
     fn run(&mut self, statement: &Statement, sink: &mut dyn Sink) -> Result<(), ServerError> {
         self.check(statement)?;
-        let ended = match self.database.writable {
-            true => self.pass_on(statement, sink),
-            false => self.read(statement, sink),
-        };
+        let ended = self.read_over_several(statement, sink).and_then(|is_done| {
+            match (is_done, self.database.writable) {
+                (true, _) => Ok(()),
+                (false, true) => self.pass_on(statement, sink),
+                (false, false) => self.read(statement, sink),
+            }
+        });
         ended.or_else(|end| end.into_answer(&self.database.name))
     }
 }

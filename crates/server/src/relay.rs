@@ -20,12 +20,12 @@ use std::time::Duration;
 
 use dray_driver::{Driver, Parts};
 use dray_wire::{ErrorKind, ServerError};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tracing::{debug, info, warn};
 
 use self::plans::HeldPlans;
 pub(crate) use self::session::RelaySession;
-pub(crate) use self::sink::{Begun, Rows, channel, lost};
+pub(crate) use self::sink::{Begun, ResultSink, Rows, lost};
 use crate::engine;
 use crate::metrics::SourceMetrics;
 use crate::options::SourceOptions;
@@ -111,6 +111,13 @@ impl Relay {
             permits.merge(more);
         }
         Ok(permits)
+    }
+
+    /// The two ends of a result of this source, and where its columns come first.
+    pub(crate) fn channel(
+        &self,
+    ) -> (ResultSink, oneshot::Receiver<Result<Begun, ServerError>>, Rows) {
+        sink::channel(self.connections.clone())
     }
 
     /// Holds the parts of a plan until its lease ends.

@@ -153,15 +153,18 @@ impl MysqlSource {
         done
     }
 
-    /// Starts a statement over several connections, unless there is a reason not to.
+    /// Starts a statement over several connections, and no more than `at_most`, unless there is a
+    /// reason not to.
     fn start_partitioned(
         &mut self,
         sql: &str,
         options: &QueryOptions,
+        at_most: usize,
         cancel: CancelCheck<'_>,
     ) -> Result<Result<(), Reason>> {
         let began = Instant::now();
-        let Divided { table, snapshot } = match self.divide(sql, options, Size::ANY, cancel)? {
+        let size = Size { connections_max: at_most, ..Size::ANY };
+        let Divided { table, snapshot } = match self.divide(sql, options, size, cancel)? {
             Ok(divided) => divided,
             Err(reason) => return Ok(Err(reason)),
         };
@@ -371,7 +374,7 @@ impl Source for MysqlSource {
         let refused = match options.postgres.partitions {
             Partitions::Exactly(1) => None,
             _ if options.plan_only => None,
-            _ => match self.start_partitioned(sql, options, cancel)? {
+            _ => match self.start_partitioned(sql, options, usize::MAX, cancel)? {
                 Ok(()) => return Ok(()),
                 Err(reason) => Some(reason),
             },
@@ -385,6 +388,18 @@ impl Source for MysqlSource {
         self.decoders = decoders;
         self.running = Running::Serial(scan?);
         Ok(())
+    }
+
+    fn start_over_several(
+        &mut self,
+        sql: &str,
+        options: &QueryOptions,
+        at_most: usize,
+        cancel: CancelCheck<'_>,
+    ) -> Result<bool> {
+        self.running = Running::None;
+        self.estimate = Estimate::default();
+        Ok(self.start_partitioned(sql, options, at_most, cancel)?.is_ok())
     }
 
     fn next(&mut self, context: &mut ReceiveContext<'_>, cancel: CancelCheck<'_>) -> Result<Event> {

@@ -132,17 +132,19 @@ impl PostgresSource {
         Ok(())
     }
 
-    /// Starts a statement over several connections, unless there is a reason not to.
+    /// Starts a statement over several connections, and no more than `at_most`, unless there is a
+    /// reason not to.
     fn start_partitioned(
         &mut self,
         sql: &str,
         options: &QueryOptions,
+        at_most: usize,
         cancel: CancelCheck<'_>,
     ) -> Result<Decision<()>> {
         let policy = &mut self.policy;
-        let prepared = self
-            .connection
-            .run(cancel, |connection, check| prepare(connection, policy, sql, options, check))?;
+        let prepared = self.connection.run(cancel, |connection, check| {
+            prepare(connection, policy, sql, options, at_most, check)
+        })?;
         let (job, format) = match prepared {
             Decision::Run(prepared) => prepared,
             Decision::Refused(reason) => return Ok(Decision::Refused(reason)),
@@ -273,6 +275,7 @@ fn prepare(
     policy: &mut StatementPolicy,
     sql: &str,
     options: &QueryOptions,
+    at_most: usize,
     check: SocketCheck<'_>,
 ) -> Result<Decision<(TableRanges, Format)>> {
     let began = Instant::now();
@@ -287,7 +290,7 @@ fn prepare(
         return Ok(Decision::Refused(Reason::ExtensionRequired));
     }
     let session = &mut connection.session;
-    let requested = Requested { connections, ordered: options.postgres.ordered };
+    let requested = Requested { connections, at_most, ordered: options.postgres.ordered };
     let table = match Table::inspect(session, &mut scan, policy.attributes(), requested, check)? {
         Decision::Run(table) => table,
         Decision::Refused(reason) => {
@@ -385,7 +388,7 @@ impl Source for PostgresSource {
         if options.plan_only {
             return self.plan(sql, options, cancel);
         }
-        let started = match self.start_partitioned(sql, options, cancel)? {
+        let started = match self.start_partitioned(sql, options, usize::MAX, cancel)? {
             Decision::Run(()) => Ok(()),
             Decision::Refused(reason) => self.start_serial(sql, options, reason, cancel),
         };
@@ -393,6 +396,18 @@ impl Source for PostgresSource {
             self.abandon_part(cancel);
         }
         started
+    }
+
+    fn start_over_several(
+        &mut self,
+        sql: &str,
+        options: &QueryOptions,
+        at_most: usize,
+        cancel: CancelCheck<'_>,
+    ) -> Result<bool> {
+        self.scan = Scan::None;
+        let decision = self.start_partitioned(sql, options, at_most, cancel)?;
+        Ok(matches!(decision, Decision::Run(())))
     }
 
     fn next(&mut self, context: &mut ReceiveContext<'_>, cancel: CancelCheck<'_>) -> Result<Event> {

@@ -9,7 +9,7 @@ use dray_driver::{Sink, Stopped};
 use dray_wire::{ErrorKind, Estimate, ServerError};
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use crate::engine;
 
@@ -40,6 +40,9 @@ pub(crate) struct ResultSink {
     schema: Option<SchemaRef>,
     steps: mpsc::Sender<Step>,
     rows: Arc<AtomicU64>,
+    /// The free connections of the source, and those of them that this statement has.
+    free: Arc<Semaphore>,
+    reserved: Option<OwnedSemaphorePermit>,
 }
 
 /// A result's rows on their way from its session.
@@ -49,12 +52,16 @@ pub(crate) struct Rows {
     rows: Arc<AtomicU64>,
 }
 
-/// The two ends of a result, and where its columns come first.
-pub(crate) fn channel() -> (ResultSink, oneshot::Receiver<Result<Begun, ServerError>>, Rows) {
+/// The two ends of a result, and where its columns come first. `free` are the source's connections
+/// that are free.
+pub(super) fn channel(
+    free: Arc<Semaphore>,
+) -> (ResultSink, oneshot::Receiver<Result<Begun, ServerError>>, Rows) {
     let (begun, begins) = oneshot::channel();
     let (steps, receiver) = mpsc::channel(BATCHES_WAITING);
     let rows = Arc::<AtomicU64>::default();
-    let sink = ResultSink { begun: Some(begun), schema: None, steps, rows: rows.clone() };
+    let (begun, rows_of_sink) = (Some(begun), rows.clone());
+    let sink = ResultSink { begun, schema: None, steps, rows: rows_of_sink, free, reserved: None };
     (sink, begins, Rows { steps: receiver, rows })
 }
 
@@ -78,6 +85,16 @@ impl Sink for ResultSink {
         }
         self.rows.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
         self.steps.blocking_send(Step::Batch(batch)).map_err(|_| Stopped)
+    }
+
+    /// Half of the free connections are left to others.
+    fn reserve(&mut self, connections: usize) -> usize {
+        self.reserved = None;
+        let count = connections.min(self.free.available_permits() / 2);
+        let permits = u32::try_from(count).ok().filter(|count| *count > 0);
+        self.reserved =
+            permits.and_then(|count| self.free.clone().try_acquire_many_owned(count).ok());
+        self.reserved.as_ref().map_or(0, OwnedSemaphorePermit::num_permits)
     }
 
     fn is_stopped(&self) -> bool {
@@ -155,7 +172,7 @@ mod tests {
     fn result(
         make: impl FnOnce(&mut ResultSink) -> Option<Result<(), ServerError>> + Send + 'static,
     ) -> Result<usize, ServerError> {
-        let (mut sink, begins, rows) = channel();
+        let (mut sink, begins, rows) = channel(Arc::new(Semaphore::new(0)));
         std::thread::spawn(move || {
             if let Some(ended) = make(&mut sink) {
                 sink.end(ended);
@@ -205,8 +222,23 @@ mod tests {
     }
 
     #[test]
+    fn half_of_the_free_connections_are_left() {
+        let free = Arc::new(Semaphore::new(9));
+        let (mut sink, ..) = channel(free.clone());
+        assert_eq!((sink.reserve(2), free.available_permits()), (2, 7));
+        assert_eq!((sink.reserve(100), free.available_permits()), (4, 5));
+        let (mut other, ..) = channel(free.clone());
+        assert_eq!((other.reserve(100), free.available_permits()), (2, 3));
+        assert_eq!((sink.reserve(0), free.available_permits()), (0, 7));
+        drop(other);
+        assert_eq!(free.available_permits(), 9);
+        let (mut none, ..) = channel(Arc::new(Semaphore::new(1)));
+        assert_eq!(none.reserve(1), 0);
+    }
+
+    #[test]
     fn a_session_learns_that_nobody_waits() {
-        let (mut sink, begins, rows) = channel();
+        let (mut sink, begins, rows) = channel(Arc::new(Semaphore::new(0)));
         let watch = sink.watch();
         assert!(!sink.is_stopped() && !watch());
         drop((begins, rows));

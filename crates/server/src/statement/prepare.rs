@@ -125,7 +125,7 @@ pub(super) async fn start_at_source(
         return Err(engine::error(ErrorKind::Internal, "XX000", "no threads", "").into());
     };
     let statement = source_statement(query)?;
-    let (sink, begins, rows) = relay::channel();
+    let (sink, begins, rows) = source.relay.channel();
     match part {
         None => while_client_waits(connection, source.session.begin(statement, sink)).await??,
         Some(part) => {

@@ -1,0 +1,102 @@
+"""A large table of a source is read over several connections, if they are free."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from postgres_server import PostgresServer
+from relay_server import relay, sources, wait_until
+
+import dray
+
+ROWS = 300_000
+SUM = ROWS * (ROWS + 1) // 2
+# How the ranges of a table are read.
+RANGE = r"^(\d+) .*ctid OPERATOR\(pg_catalog\.(?:>=|<)\)"
+
+
+@pytest.fixture(scope="module")
+def large(postgres: PostgresServer) -> Iterator[PostgresServer]:
+    """A server with a table that is large enough for two connections, as statistics say."""
+    postgres.run(
+        "CREATE TABLE large AS SELECT i AS id, repeat(md5(i::text), 9) AS t "
+        f"FROM generate_series(1, {ROWS}) i"
+    )
+    yield postgres
+    postgres.run("DROP TABLE large")
+
+
+def readers(postgres: PostgresServer, start: int) -> int:
+    """How many connections have read ranges since this byte of the log."""
+    lines = [line for line in postgres.log(start).splitlines() if "EXPLAIN" not in line]
+    return len({found[1] for line in lines if (found := re.search(RANGE, line))})
+
+
+@pytest.mark.parametrize("options", [[], ["--source-writable", "pg"]])
+def test_a_large_table(large: PostgresServer, files: Path, options: list[str]) -> None:
+    start = large.log_bytes()
+    with (
+        relay(str(files), *sources(pg=large.uri()), *options) as server,
+        dray.connect(server.uri("pg")) as connection,
+    ):
+        for _ in range(2):
+            table = connection.query("SELECT id, t FROM large").arrow()
+            ids = table["id"].to_numpy()
+            assert (len(set(ids)), ids.sum()) == (ROWS, SUM)
+        # A filter is part of each range.
+        few = connection.query("SELECT id FROM large WHERE id % 1000 = 0").arrow()
+        assert sorted(few["id"].to_pylist()) == list(range(1000, ROWS + 1, 1000))
+        assert readers(large, start) >= 2
+        # What an index or the session's own state would decide is the session's.
+        assert connection.query("SELECT count(*) FROM large").arrow()["count"].to_pylist() == [ROWS]
+        with pytest.raises(dray.ExecutionError, match="division by zero"):
+            connection.query("SELECT id / (id - 7) FROM large").arrow()
+        # Leaving early stops all of them, and frees them for others.
+        with connection.query("SELECT id, t FROM large").batches() as batches:
+            assert next(iter(batches)).num_rows > 0
+        wait_until(lambda: reading(large) == 0)
+
+
+@pytest.mark.parametrize("connections", [1, 4])
+def test_connections_are_left_to_others(
+    large: PostgresServer, files: Path, connections: int
+) -> None:
+    """Of one free connection, or three, half are reserved: too few for two readers."""
+    start = large.log_bytes()
+    limit = f"pg={connections}"
+    with (
+        relay(
+            str(files), *sources(pg=large.uri()), "--source-connections", limit
+        ) as server,
+        dray.connect(server.uri("pg")) as connection,
+    ):
+        assert connection.query("SELECT id, t FROM large").arrow().num_rows == ROWS
+        assert readers(large, start) == 0
+
+
+def test_what_the_session_has_set_counts(large: PostgresServer, files: Path) -> None:
+    """Other connections would not see a setting of the session."""
+    start = large.log_bytes()
+    with (
+        relay(str(files), *sources(pg=large.uri())) as server,
+        dray.connect(server.uri("pg")) as connection,
+    ):
+        connection.query("SELECT set_config('extra_float_digits', '-5', false)").arrow()
+        sql = "SELECT id, (1::float8 / 3)::text AS third FROM large"
+        table = connection.query(sql).arrow()
+        assert table.num_rows == ROWS and set(table["third"].to_pylist()) == {"0.3333333333"}
+        assert readers(large, start) == 0
+
+
+def reading(postgres: PostgresServer) -> int:
+    sql = (
+        "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%FROM large%' "
+        "AND state <> 'idle' AND pid <> pg_backend_pid()"
+    )
+    with postgres.connect() as connection:
+        row = connection.execute(sql).fetchone()
+        assert row is not None
+        return int(row[0])
