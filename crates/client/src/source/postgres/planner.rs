@@ -217,7 +217,8 @@ impl Planning<'_> {
             Err(why) => return Ok(Decision::Refused(Reason::NotSplittable(why))),
         };
         // Readers are not this machine's: its processors don't count.
-        let requested = Requested { connections: Some(usize::MAX), ordered: false };
+        let requested =
+            Requested { connections: Some(usize::MAX), at_most: usize::MAX, ordered: false };
         let table = match Table::inspect(session, &mut scan, attributes, requested, check)? {
             Decision::Run(table) => table,
             Decision::Refused(reason) => return Ok(Decision::Refused(reason)),

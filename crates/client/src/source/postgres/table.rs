@@ -33,7 +33,7 @@ pub(super) struct Table {
 pub(super) struct Requested {
     /// The number of connections; None to choose.
     pub(super) connections: Option<usize>,
-    /// The most connections to choose.
+    /// The most connections.
     pub(super) at_most: usize,
     /// Whether rows come in the table's order.
     pub(super) ordered: bool,
@@ -87,8 +87,9 @@ impl Table {
             let by_size = usize::try_from(bytes / CONNECTION_BYTES_MIN).unwrap_or(usize::MAX);
             // Half of the free connections are left to others.
             let by_connections = usize::try_from(free_connections / 2).unwrap_or(usize::MAX);
-            processors.min(by_size).min(by_connections).min(requested.at_most)
+            processors.min(by_size).min(by_connections)
         });
+        let workers = workers.min(requested.at_most);
         if workers < 2 {
             return Ok(Decision::Refused(Reason::Small));
         }
