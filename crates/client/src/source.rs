@@ -134,8 +134,8 @@ pub(crate) trait Source: Debug + Send {
     ) -> Result<()>;
 
     /// Starts a statement over at most so many connections besides this one, all of which see one
-    /// snapshot and only read. Returns false, with nothing started, if one connection is to read
-    /// it.
+    /// snapshot and only read. Returns how many read it; None, with nothing started, if this
+    /// connection is to read it.
     ///
     /// # Errors
     /// When the connection breaks or the statement is cancelled.
@@ -145,9 +145,9 @@ pub(crate) trait Source: Debug + Send {
         options: &QueryOptions,
         at_most: usize,
         cancel: CancelCheck<'_>,
-    ) -> Result<bool> {
+    ) -> Result<Option<usize>> {
         let _ = (sql, options, at_most, cancel);
-        Ok(false)
+        Ok(None)
     }
 
     /// Waits for the next event of the running statement. The first is [`Event::Started`], the last

@@ -153,9 +153,9 @@ pub trait Sink {
     /// statement has failed.
     fn batch(&mut self, batch: RecordBatch) -> Result<(), Stopped>;
 
-    /// Reserves up to so many connections to the source for this statement, besides its session's.
-    /// They replace those that were reserved before, and are free again when the statement has
-    /// ended. Returns how many: fewer if others may need them, and none from a sink without any.
+    /// Reserves up to so many connections to the source for this statement, besides its session's,
+    /// or gives some of them back. All are free again when the statement has ended. Returns how
+    /// many it has: fewer if others may need them, and none from a sink without any.
     fn reserve(&mut self, connections: usize) -> usize {
         let _ = connections;
         0

@@ -1,4 +1,4 @@
-//! Writing: batches that Java hands over one by one, as the rows of one COPY.
+//! Writing: batches that Java hands over one by one, as the rows of one write.
 //!
 //! ```text
 //!   Java's thread: push ──▶ channel ──▶ Incoming ──▶ Connection::write, in a thread of its own

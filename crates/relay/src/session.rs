@@ -99,13 +99,15 @@ impl Session {
             return Ok(false);
         }
         let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
-        let connections = sink.reserve(processors);
+        // One more, which MariaDB's need while they begin.
+        let connections = sink.reserve(processors + 1);
         if connections > 1 {
             let mut options = query_options(statement);
             options.postgres.partitions = Partitions::Auto;
             let (sql, watch) = (&statement.sql, Some(watch(sink)));
             let results = self.connection.query_over_several(sql, &options, connections, watch)?;
-            if let Some(results) = results {
+            if let Some((results, count)) = results {
+                sink.reserve(count);
                 send(results, sink)?;
                 return Ok(true);
             }

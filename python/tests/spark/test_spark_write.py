@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from mysql_server import MariaServer
 from postgres_server import PostgresServer
 from reading import failure, load
 from relay_server import Relay
@@ -195,14 +194,13 @@ def test_what_is_refused(spark: SparkSession, strict: PostgresServer, what: str)
 
 
 def test_other_servers_and_options(
-    spark: SparkSession, postgres: PostgresServer, maria: MariaServer, server: Relay
+    spark: SparkSession, postgres: PostgresServer, server: Relay
 ) -> None:
     frame = spark.range(1)
 
     def said(url: str, table: str = "orders", mode: str = "append", **options: object) -> str:
         return failure(lambda: save(frame, url, table, mode, **options))
 
-    assert "not into MySQL" in said(maria.uri())
     assert "a Dray server only reads" in said(server.uri("pg"))
     assert "a Dray server only reads" in said(server.uri(), "large_rows")
     assert "option lease is for reading" in said(postgres.uri(), lease=5)

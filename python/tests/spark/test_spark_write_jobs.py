@@ -6,14 +6,14 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 from postgres_server import PostgresServer
 from proxy import Proxy
 from reading import failure, wait_for
-from writing import rows, save, unfinished
+from writing import made_by, rows, save, unfinished
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -33,12 +33,6 @@ def target(postgres: PostgresServer) -> PostgresServer:
     return postgres
 
 
-def made_by(spark: SparkSession, make: Callable[[int, Iterator[int]], Iterator[int]]) -> DataFrame:
-    """A frame of two partitions whose rows a function makes in the task."""
-    numbers = spark.sparkContext.range(ROWS, numSlices=2).mapPartitionsWithIndex(make)
-    return spark.createDataFrame(numbers.map(lambda number: (number,)), "id bigint")
-
-
 def whole(extra: int = 1) -> list[tuple[object, ...]]:
     """All rows of a frame, and the one that was there before."""
     return [(ROWS + extra, ROWS + extra, ROWS * (ROWS - 1) // 2 - extra)]
@@ -55,7 +49,7 @@ def test_a_task_that_fails_at_first(spark: SparkSession, target: PostgresServer)
             yield number
 
     start = target.log_bytes()
-    save(made_by(spark, make), target.uri(), "target", batchRows=100)
+    save(made_by(spark, ROWS, make), target.uri(), "target", batchRows=100)
     assert rows(target, SUM) == whole()
     # Two attempts at each task have sent rows, beside the one that has only checked types.
     assert len(re.findall(r"(?:statement|>): COPY ", target.log(start))) == 5
@@ -70,7 +64,7 @@ def test_a_job_that_fails(spark: SparkSession, target: PostgresServer) -> None:
             yield number
 
     for mode in ("append", "overwrite"):
-        frame = made_by(spark, make)
+        frame = made_by(spark, ROWS, make)
         said = failure(lambda frame=frame, mode=mode: save(
             frame, target.uri(), "target", mode, batchRows=100))  # fmt: skip
         assert "it always fails" in said
@@ -101,7 +95,7 @@ def test_a_job_that_is_cancelled(spark: SparkSession, target: PostgresServer) ->
             if number == ROWS // 2 - 1:
                 time.sleep(25)
 
-    frame, failed = made_by(spark, make), list[str]()
+    frame, failed = made_by(spark, ROWS, make), list[str]()
     writer = threading.Thread(
         target=lambda: failed.append(
             failure(lambda: save(frame, target.uri(), "target", batchRows=100))
@@ -139,7 +133,7 @@ def test_rows_of_attempts_that_do_not_count(spark: SparkSession, target: Postgre
     other = threading.Thread(target=leave)
     other.start()
     begun.wait()
-    save(made_by(spark, make), target.uri(), "target", batchRows=100)
+    save(made_by(spark, ROWS, make), target.uri(), "target", batchRows=100)
     other.join()
     assert go_on.is_set()
     assert rows(target, SUM) == whole()

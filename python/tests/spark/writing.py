@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from postgres_server import PostgresServer
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 
 def save(frame: DataFrame, url: str, table: str, mode: str = "append", **options: object) -> None:
@@ -16,6 +17,14 @@ def save(frame: DataFrame, url: str, table: str, mode: str = "append", **options
     for name, value in options.items():
         writer = writer.option(name, str(value))
     writer.save()
+
+
+def made_by(
+    spark: SparkSession, count: int, make: Callable[[int, Iterator[int]], Iterator[int]]
+) -> DataFrame:
+    """A frame of so many rows in two partitions, which a function makes in the task."""
+    numbers = spark.sparkContext.range(count, numSlices=2).mapPartitionsWithIndex(make)
+    return spark.createDataFrame(numbers.map(lambda number: (number,)), "id bigint")
 
 
 def rows(postgres: PostgresServer, sql: str) -> list[tuple[object, ...]]:

@@ -161,7 +161,7 @@ impl MysqlSource {
         options: &QueryOptions,
         at_most: usize,
         cancel: CancelCheck<'_>,
-    ) -> Result<Result<(), Reason>> {
+    ) -> Result<Result<usize, Reason>> {
         let began = Instant::now();
         let size = Size { connections_max: at_most, ..Size::ANY };
         let Divided { table, snapshot } = match self.divide(sql, options, size, cancel)? {
@@ -178,7 +178,7 @@ impl MysqlSource {
         scan.set_estimate(self.estimate);
         self.connections = Connections::Several { count, failures };
         self.running = Running::Partitioned(Box::new(scan));
-        Ok(Ok(()))
+        Ok(Ok(count))
     }
 
     /// Divides a statement's table into ranges, for connections that see one snapshot, unless there
@@ -375,7 +375,7 @@ impl Source for MysqlSource {
             Partitions::Exactly(1) => None,
             _ if options.plan_only => None,
             _ => match self.start_partitioned(sql, options, usize::MAX, cancel)? {
-                Ok(()) => return Ok(()),
+                Ok(_) => return Ok(()),
                 Err(reason) => Some(reason),
             },
         };
@@ -396,10 +396,15 @@ impl Source for MysqlSource {
         options: &QueryOptions,
         at_most: usize,
         cancel: CancelCheck<'_>,
-    ) -> Result<bool> {
+    ) -> Result<Option<usize>> {
+        // One more takes the lock under which they begin.
+        let workers_max = at_most.saturating_sub(1);
+        if workers_max < 2 {
+            return Ok(None);
+        }
         self.running = Running::None;
         self.estimate = Estimate::default();
-        Ok(self.start_partitioned(sql, options, at_most, cancel)?.is_ok())
+        Ok(self.start_partitioned(sql, options, workers_max, cancel)?.ok())
     }
 
     fn next(&mut self, context: &mut ReceiveContext<'_>, cancel: CancelCheck<'_>) -> Result<Event> {

@@ -140,7 +140,7 @@ impl PostgresSource {
         options: &QueryOptions,
         at_most: usize,
         cancel: CancelCheck<'_>,
-    ) -> Result<Decision<()>> {
+    ) -> Result<Decision<usize>> {
         let policy = &mut self.policy;
         let prepared = self.connection.run(cancel, |connection, check| {
             prepare(connection, policy, sql, options, at_most, check)
@@ -155,7 +155,7 @@ impl PostgresSource {
                 let connections = Connections::Several { count, failures: scan.failures() };
                 self.path = Some(Path { format, connections });
                 self.scan = Scan::Partitioned(Box::new(scan));
-                Ok(Decision::Run(()))
+                Ok(Decision::Run(count))
             }
             Err(error) => {
                 self.connection.end_transaction("ROLLBACK", cancel)?;
@@ -389,7 +389,7 @@ impl Source for PostgresSource {
             return self.plan(sql, options, cancel);
         }
         let started = match self.start_partitioned(sql, options, usize::MAX, cancel)? {
-            Decision::Run(()) => Ok(()),
+            Decision::Run(_) => Ok(()),
             Decision::Refused(reason) => self.start_serial(sql, options, reason, cancel),
         };
         if started.is_err() {
@@ -404,10 +404,12 @@ impl Source for PostgresSource {
         options: &QueryOptions,
         at_most: usize,
         cancel: CancelCheck<'_>,
-    ) -> Result<bool> {
+    ) -> Result<Option<usize>> {
         self.scan = Scan::None;
-        let decision = self.start_partitioned(sql, options, at_most, cancel)?;
-        Ok(matches!(decision, Decision::Run(())))
+        Ok(match self.start_partitioned(sql, options, at_most, cancel)? {
+            Decision::Run(count) => Some(count),
+            Decision::Refused(_) => None,
+        })
     }
 
     fn next(&mut self, context: &mut ReceiveContext<'_>, cancel: CancelCheck<'_>) -> Result<Event> {

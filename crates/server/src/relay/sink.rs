@@ -89,11 +89,15 @@ impl Sink for ResultSink {
 
     /// Half of the free connections are left to others.
     fn reserve(&mut self, connections: usize) -> usize {
-        self.reserved = None;
-        let count = connections.min(self.free.available_permits() / 2);
-        let permits = u32::try_from(count).ok().filter(|count| *count > 0);
-        self.reserved =
-            permits.and_then(|count| self.free.clone().try_acquire_many_owned(count).ok());
+        let reserved = self.reserved.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        let more = connections.saturating_sub(reserved).min(self.free.available_permits() / 2);
+        let more = u32::try_from(more).ok().filter(|more| *more > 0);
+        let more = more.and_then(|more| self.free.clone().try_acquire_many_owned(more).ok());
+        match (&mut self.reserved, more) {
+            (Some(permits), Some(more)) => permits.merge(more),
+            (Some(permits), None) => drop(permits.split(reserved.saturating_sub(connections))),
+            (none, more) => *none = more,
+        }
         self.reserved.as_ref().map_or(0, OwnedSemaphorePermit::num_permits)
     }
 
@@ -110,6 +114,8 @@ impl Sink for ResultSink {
 impl ResultSink {
     /// Ends the result.
     pub(super) fn end(mut self, ended: Result<(), ServerError>) {
+        // The client may still be slow.
+        self.reserved = None;
         match ended {
             Ok(()) if self.begun.is_some() => {
                 let what = "the source ended a statement without announcing its columns";
@@ -226,9 +232,10 @@ mod tests {
         let free = Arc::new(Semaphore::new(9));
         let (mut sink, ..) = channel(free.clone());
         assert_eq!((sink.reserve(2), free.available_permits()), (2, 7));
-        assert_eq!((sink.reserve(100), free.available_permits()), (4, 5));
+        assert_eq!((sink.reserve(100), free.available_permits()), (5, 4));
         let (mut other, ..) = channel(free.clone());
-        assert_eq!((other.reserve(100), free.available_permits()), (2, 3));
+        assert_eq!((other.reserve(100), free.available_permits()), (2, 2));
+        assert_eq!((sink.reserve(3), free.available_permits()), (3, 4));
         assert_eq!((sink.reserve(0), free.available_permits()), (0, 7));
         drop(other);
         assert_eq!(free.available_permits(), 9);

@@ -156,9 +156,15 @@ public final class DrayCatalog implements StagingTableCatalog, SupportsNamespace
 
     private NewTable stage(Identifier table, TableInfo info, NewTable.Existing existing)
             throws NoSuchNamespaceException {
+        if (dialect() != Dialect.POSTGRESQL) {
+            // A server that passes statements on says that it only reads.
+            new Session(options).close();
+            throw new DrayException("Spark creates tables of PostgreSQL only: create this one in"
+                    + " the database, and append to it");
+        }
         checkNamespace(table.namespace());
         NewTable.check(info);
-        return new NewTable(options, new TableName(table.namespace()[0], table.name()),
+        return new NewTable(options, new TableName(dialect(), table.namespace()[0], table.name()),
                 info.columns(), existing);
     }
 

@@ -16,7 +16,9 @@ final class DrayWriter implements DataWriter<InternalRow> {
     private final TableName staging;
     private final StructType rows;
     private final long attempt;
-    /** A row with the attempt's number beside it. */
+    /** The attempt's number, and perhaps the row's, as {@link StagingTable#rows} has them. */
+    private final GenericInternalRow own;
+    /** A row with those beside it. */
     private final JoinedRow row = new JoinedRow();
     /** Null until a row is not in Spark's own format. */
     private UnsafeProjection projection;
@@ -29,13 +31,19 @@ final class DrayWriter implements DataWriter<InternalRow> {
         this.staging = staging;
         this.rows = rows;
         this.attempt = attempt;
-        row.withRight(new GenericInternalRow(new Object[] {attempt}));
+        boolean hasRowNumbers = staging.dialect() == Dialect.MYSQL;
+        own = new GenericInternalRow(hasRowNumbers
+                ? new Object[] {attempt, 0L} : new Object[] {attempt});
+        row.withRight(own);
     }
 
     @Override
     public void write(InternalRow given) {
         if (writer == null) {
             writer = new TableWriter(options, staging, "append", rows);
+        }
+        if (own.numFields() > 1) {
+            own.update(1, count);
         }
         UnsafeRow unsafe = given instanceof UnsafeRow known ? known : projected(given);
         writer.write(row.withLeft(unsafe), unsafe.getSizeInBytes());
@@ -44,7 +52,7 @@ final class DrayWriter implements DataWriter<InternalRow> {
 
     private UnsafeRow projected(InternalRow given) {
         if (projection == null) {
-            int columns = rows.length() - 1;
+            int columns = rows.length() - own.numFields();
             projection = UnsafeProjection.create(
                     new StructType(Arrays.copyOf(rows.fields(), columns)));
         }

@@ -132,7 +132,7 @@ final class NewTable implements StagedTable, SupportsWrite {
     /** Gives it its name, in the transaction that fills it. */
     void publish(Session session, TableName unnamed) {
         if (existing != Existing.REFUSED) {
-            session.runAlone(existing.drop + name.sql());
+            PostgresWrites.runAlone(session, existing.drop + name.sql());
         }
         session.run("ALTER TABLE " + unnamed.sql() + " RENAME TO "
                 + Dialect.POSTGRESQL.quoted(name.name()));

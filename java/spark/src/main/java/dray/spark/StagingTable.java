@@ -14,94 +14,69 @@ import org.apache.spark.sql.types.StructType;
  * @param data    the data's columns, in the same order
  */
 record StagingTable(TableName table, List<Target.Column> columns, StructType data) {
-    /** How often the locks of tasks that should have ended are waited for. */
-    private static final int TRIES = 10;
-    private static final String TRY = "2s";
-    private static final String NO_PERMISSION = "42501";
-    static final String NO_TABLE = "42P01";
+    private static final String ATTEMPT = "dray_attempt";
+    private static final String ROW = "dray_row";
 
-    /** The column of the attempts' numbers. No column of the data has its name. */
-    private String attempt() {
-        String name = "dray_attempt";
+    /** How its database is written. */
+    WriteStatements statements() {
+        return WriteStatements.of(table.dialect());
+    }
+
+    /** A column of its own, whose name no column of the data has. */
+    private String own(String name) {
         while (columns.stream().map(Target.Column::name).anyMatch(name::equals)) {
             name += "_";
         }
         return name;
     }
 
-    /** What tasks write: the data under the names of the target's columns, and the attempt. */
+    /** Whether each row has its number within the attempt: with it, MySQL's has a primary key. */
+    private boolean hasRowNumbers() {
+        return table.dialect() == Dialect.MYSQL;
+    }
+
+    /**
+     * What tasks write: the data under the names of the target's columns, the attempt, and perhaps
+     * the row's number.
+     */
     StructType rows() {
         StructType rows = new StructType();
         for (int i = 0; i < columns.size(); i++) {
             rows = rows.add(columns.get(i).name(), data.apply(i).dataType());
         }
-        return rows.add(attempt(), DataTypes.LongType);
+        rows = rows.add(own(ATTEMPT), DataTypes.LongType);
+        return hasRowNumbers() ? rows.add(own(ROW), DataTypes.LongType) : rows;
     }
 
-    /** Creates it. It has no log, so after a crash of the server it is empty: a commit notices. */
-    void create(Session session, String meaning) {
-        String definitions = columns.stream()
+    /** The column of the attempts' numbers, as SQL writes it. */
+    String attempt() {
+        return quoted(own(ATTEMPT));
+    }
+
+    /** The other columns, as SQL writes them. */
+    String names() {
+        return columns.stream().map(column -> quoted(column.name()))
+                .collect(Collectors.joining(", "));
+    }
+
+    /** What stands between the parentheses of CREATE TABLE. */
+    String definitions() {
+        // Without NULL, a TIMESTAMP of MySQL may be NOT NULL.
+        return columns.stream()
                 .map(column -> quoted(column.name()) + " " + column.type()
-                        + (column.isNotNull() ? " NOT NULL" : ""))
-                .collect(Collectors.joining(", "));
-        try {
-            session.run("CREATE UNLOGGED TABLE " + table.sql() + " (" + definitions + ", "
-                    + quoted(attempt()) + " bigint NOT NULL)");
-        } catch (DrayException failure) {
-            if (failure.sqlState().equals(NO_PERMISSION)) {
-                throw new DrayException("no staging table can be created: " + failure.getMessage()
-                        + " (option stagingSchema names another schema)");
-            }
-            throw failure;
-        }
-        session.run("COMMENT ON TABLE " + table.sql() + " IS "
-                + Dialect.POSTGRESQL.literal(meaning));
+                        + (column.isNotNull() ? " NOT NULL" : " NULL") + ", ")
+                .collect(Collectors.joining()) + attempt() + " bigint NOT NULL"
+                + (hasRowNumbers() ? ", " + quoted(own(ROW)) + " bigint NOT NULL, PRIMARY KEY ("
+                + attempt() + ", " + quoted(own(ROW)) + ")" : "");
     }
 
-    /** Inserts the rows of these attempts into the target, and returns their number. */
-    long move(Session session, TableName target, List<WrittenRows> attempts) {
-        String names = columns.stream().map(column -> quoted(column.name()))
-                .collect(Collectors.joining(", "));
-        String numbers = attempts.stream().map(rows -> String.valueOf(rows.attempt()))
-                .collect(Collectors.joining(","));
-        // COPY, too, takes values for columns that are always identities.
-        return session.change("INSERT INTO " + target.sql() + " (" + names + ")"
-                + " OVERRIDING SYSTEM VALUE SELECT " + names + " FROM " + table.sql()
-                + " WHERE " + quoted(attempt()) + " = ANY ('{" + numbers + "}'::bigint[])");
+    private String quoted(String name) {
+        return table.dialect().quoted(name);
     }
 
-    /**
-     * Begins a transaction in which nobody else uses the table. Attempts that still write, though
-     * their rows don't count, lose their connections.
-     */
-    void beginAlone(Session session) {
-        for (int i = 1;; i++) {
-            session.run("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;"
-                    + " SET LOCAL lock_timeout = '" + TRY + "'");
-            session.run("SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_locks"
-                    + " WHERE locktype = 'relation' AND mode = 'RowExclusiveLock'"
-                    + " AND database = (SELECT oid FROM pg_catalog.pg_database"
-                    + " WHERE datname = pg_catalog.current_database())"
-                    + " AND relation = pg_catalog.to_regclass("
-                    + Dialect.POSTGRESQL.literal(table.sql()) + ")::pg_catalog.oid");
-            try {
-                session.run("LOCK TABLE " + table.sql() + " IN ACCESS EXCLUSIVE MODE;"
-                        + " SET LOCAL lock_timeout TO DEFAULT");
-                return;
-            } catch (DrayException failure) {
-                if (i == TRIES || !failure.sqlState().equals(Session.LOCK_NOT_AVAILABLE)) {
-                    throw failure;
-                }
-                session.run("ROLLBACK");
-            }
-        }
-    }
-
-    void drop(Session session) {
-        session.run("DROP TABLE " + table.sql());
-    }
-
-    private static String quoted(String name) {
-        return Dialect.POSTGRESQL.quoted(name);
+    /** The error of a staging table for which a privilege is missing. */
+    static DrayException notCreated(DrayException failure) {
+        return new DrayException("no staging table can be created: " + failure.getMessage()
+                + " (option stagingSchema names another schema)");
     }
 }

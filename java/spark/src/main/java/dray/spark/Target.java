@@ -9,57 +9,24 @@ import org.apache.spark.sql.types.StructType;
 
 /** A table that takes rows, as the catalog of the server describes it. */
 record Target(TableName table, List<Column> columns) {
-    /** What of {@code pg_class} takes rows: tables, partitioned and foreign ones, views. */
-    private static final Set<String> KINDS = Set.of("r", "p", "f", "v");
-    private static final String NO_NAME = "42602";
-
     /**
      * A column.
      *
-     * @param type as SQL writes it
+     * @param type as SQL writes it, with its collation where a database has one
      */
     record Column(String name, String type, boolean isNotNull, boolean hasDefault,
             boolean isGenerated) {}
 
-    /** The table of a name as SQL writes it. */
-    static Target find(Session session, String name) {
-        List<List<String>> rows;
-        try {
-            rows = session.ask(8, "SELECT n.nspname, c.relname, c.relkind, a.attname,"
-                    + " pg_catalog.format_type(a.atttypid, a.atttypmod),"
-                    + " a.attnotnull OR t.typnotnull,"
-                    + " a.atthasdef OR a.attidentity <> '' OR t.typdefault IS NOT NULL,"
-                    + " a.attgenerated <> ''"
-                    + " FROM pg_catalog.pg_class c"
-                    + " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
-                    + " JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid"
-                    + " JOIN pg_catalog.pg_type t ON t.oid = a.atttypid"
-                    + " WHERE c.oid = pg_catalog.to_regclass("
-                    + Dialect.POSTGRESQL.literal(name) + ")::pg_catalog.oid"
-                    + " AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum");
-        } catch (DrayException failure) {
-            if (failure.sqlState().equals(NO_NAME)) {
-                throw new DrayException("rows are written into a table, and this names none: "
-                        + name);
-            }
-            throw failure;
-        }
-        if (rows.isEmpty()) {
-            throw new DrayException("there is no table " + name + " with columns to write into"
-                    + " (a catalog creates one: df.writeTo(\"catalog.schema.table\").create())");
-        }
-        List<String> first = rows.get(0);
-        if (!KINDS.contains(first.get(2))) {
-            throw new DrayException(name + " is no table: it takes no rows");
-        }
-        return new Target(new TableName(first.get(0), first.get(1)), rows.stream()
-                .map(row -> new Column(row.get(3), row.get(4), isTrue(row.get(5)),
-                        isTrue(row.get(6)), isTrue(row.get(7))))
-                .toList());
+    /** The error of something that may stand after FROM, and is no table. */
+    static DrayException noName(String given) {
+        return new DrayException("rows are written into a table, and this names none: " + given);
     }
 
-    private static boolean isTrue(String text) {
-        return text.equals("t");
+    /** The error of a table that others refer to, so that emptying it changes them, too. */
+    static DrayException referenced(TableName table, String key, String by) {
+        return new DrayException("overwriting " + table.sql() + " would also delete or change rows"
+                + " of " + by + ", by its foreign key " + key + ": overwrite the table in the"
+                + " database");
     }
 
     /** The columns that take those of the data, in the data's order. */

@@ -1,7 +1,7 @@
 package dray.spark;
 
+import java.util.ArrayList;
 import java.util.List;
-import java.util.stream.Stream;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructType;
 import org.slf4j.Logger;
@@ -9,14 +9,15 @@ import org.slf4j.LoggerFactory;
 
 /**
  * A write, at the driver. Tasks fill a staging table, and the commit moves its rows into the target
- * in one transaction, which also drops it:
+ * in one transaction:
  *
  * <pre>
- *   begin   CREATE UNLOGGED TABLE staging          tasks   COPY staging FROM STDIN
- *   commit  BEGIN · [DELETE | TRUNCATE] · INSERT … SELECT … FROM staging · DROP staging · COMMIT
+ *   begin   CREATE TABLE staging            tasks   rows, each with the number of its attempt
+ *   commit  BEGIN · [DELETE] · INSERT … SELECT … FROM staging WHERE attempt … · mark · COMMIT
  * </pre>
  *
- * A new table is created under another name, filled in the same way, and gets its own name in that
+ * What the statements are depends on the database: {@link WriteStatements}. A new table of
+ * PostgreSQL is created under another name, filled in the same way, and gets its own name in that
  * transaction.
  */
 final class WriteJob {
@@ -60,24 +61,11 @@ final class WriteJob {
     }
 
     private List<Target.Column> find(Session session, String table) {
-        target = Target.find(session, table);
-        if (isOverwriting && !options.isTruncate()) {
-            checkReferences(session);
+        target = session.statements().find(session, table);
+        if (isOverwriting) {
+            session.statements().checkEmptying(session, target.table(), options.isTruncate());
         }
         return target.match(data, SQLConf.get().caseSensitiveAnalysis());
-    }
-
-    /** DELETE would also delete or change rows of tables with such foreign keys. */
-    private void checkReferences(Session session) {
-        List<List<String>> references = session.ask(2, "SELECT conname, conrelid::regclass"
-                + " FROM pg_catalog.pg_constraint WHERE contype = 'f'"
-                + " AND confdeltype IN ('c', 'n', 'd') AND confrelid = pg_catalog.to_regclass("
-                + Dialect.POSTGRESQL.literal(target.table().sql()) + ")");
-        if (!references.isEmpty()) {
-            throw new DrayException("overwriting " + target.table().sql() + " would also delete or"
-                    + " change rows of " + references.get(0).get(1) + ", by its foreign key "
-                    + references.get(0).get(0) + ": overwrite the table in the database");
-        }
     }
 
     /** Creates the tables, and checks that the data's types fit. */
@@ -94,8 +82,8 @@ final class WriteJob {
             TableName shown = created == null ? target.table() : created.tableName();
             StagingTable table = new StagingTable(shown.unfinished(schema), columns, data);
             staging = table;
-            table.create(session, "rows that Spark application " + application + " writes into "
-                    + shown.sql());
+            session.statements().create(session, table, "rows that Spark application "
+                    + application + " writes into " + shown.sql());
             // Types that don't fit fail here, before any row is sent.
             try (TableWriter none =
                     new TableWriter(options, table.table(), "append", table.rows())) {
@@ -117,11 +105,12 @@ final class WriteJob {
         long expected = attempts.stream().mapToLong(WrittenRows::rows).sum();
         boolean isEnding = false;
         try (Session session = new Session(options)) {
-            staging.beginAlone(session);
+            WriteStatements statements = session.statements();
+            statements.begin(session, staging, isOverwriting);
             if (isOverwriting) {
-                empty(session);
+                statements.empty(session, target.table(), options.isTruncate());
             }
-            long moved = staging.move(session, target.table(), attempts);
+            long moved = statements.move(session, staging, target.table(), attempts);
             if (moved != expected) {
                 throw new DrayException("tasks have written " + expected + " rows for "
                         + target.table().sql() + ", and " + moved + " were moved there: none stays"
@@ -129,14 +118,14 @@ final class WriteJob {
                         + " server empties staging tables)");
             }
             // Rows that were checked against other types may have been rounded.
-            if (!Target.find(session, target.table().sql()).equals(target)) {
+            if (!statements.find(session, target.table().sql()).equals(target)) {
                 throw new DrayException("the columns of " + target.table().sql()
                         + " have changed meanwhile: write again");
             }
             if (created != null) {
                 created.publish(session, unnamed);
             }
-            staging.drop(session);
+            statements.mark(session, staging);
             isEnding = true;
             session.run("COMMIT");
         } catch (DrayException failure) {
@@ -146,41 +135,35 @@ final class WriteJob {
         }
         LOG.info("{} rows of {} tasks are in {}", expected, attempts.size(),
                 (created == null ? target.table() : created.tableName()).sql());
+        clean();
         staging = null;
         unnamed = null;
     }
 
-    private void empty(Session session) {
-        if (options.isTruncate()) {
-            session.runAlone("TRUNCATE " + target.table().sql());
-            return;
+    /** Whether a commit that was not confirmed was done. If it was not, {@link #abort} drops. */
+    private boolean isCommitted(DrayException failure) {
+        StagingTable table = staging;
+        // Whoever looks later must not find it changed by an abort.
+        staging = null;
+        try (Session session = new Session(options)) {
+            boolean isCommitted = session.statements().isCommitted(session, table);
+            staging = table;
+            return isCommitted;
+        } catch (DrayException second) {
+            throw new DrayException("the commit has failed, and whether it was done nevertheless"
+                    + " can't be found out: if "
+                    + table.statements().signOfCommit(table) + ", it was",
+                    failure);
         }
-        // Others read on. Nobody else writes, or rows of two jobs would stay. Rows that a policy
-        // hides would stay, too.
-        session.run("LOCK TABLE " + target.table().sql() + " IN SHARE ROW EXCLUSIVE MODE;"
-                + " SET LOCAL row_security = off");
-        session.change("DELETE FROM " + target.table().sql());
-        session.run("SET LOCAL row_security TO DEFAULT");
     }
 
-    /**
-     * Whether a commit that was not confirmed was done: then the staging table is gone. If it
-     * is not, it is dropped, which waits for the transaction's end.
-     */
-    private boolean isCommitted(DrayException failure) {
-        try (Session session = new Session(options)) {
-            staging.drop(session);
-            staging = null;
-            return false;
-        } catch (DrayException second) {
-            if (second.sqlState().equals(StagingTable.NO_TABLE)) {
-                return true;
-            }
-            String name = staging.table().sql();
-            // Whoever looks later must not find it gone because of an abort.
-            staging = null;
-            throw new DrayException("the commit has failed, and whether it was done nevertheless"
-                    + " can't be found out: if the table " + name + " is gone, it was", failure);
+    /** The rows are there, whatever happens now. */
+    private void clean() {
+        try {
+            staging.statements().clean(options, staging);
+        } catch (DrayException failure) {
+            LOG.warn("unfinished tables may be left, drop them: {}: {}",
+                    staging.statements().tables(staging), failure.getMessage());
         }
     }
 
@@ -191,7 +174,7 @@ final class WriteJob {
         }
         try (Session session = new Session(options)) {
             if (staging != null) {
-                dropStaging(session);
+                session.statements().drop(session, staging);
             }
             if (unnamed != null) {
                 session.run("DROP TABLE IF EXISTS " + unnamed.sql());
@@ -199,24 +182,15 @@ final class WriteJob {
             staging = null;
             unnamed = null;
         } catch (DrayException failure) {
-            throw new DrayException("unfinished tables may be left, drop them: "
-                    + Stream.of(staging == null ? null : staging.table(), unnamed)
-                    .filter(name -> name != null).map(TableName::sql).toList()
-                    + ": " + failure.getMessage(), failure);
-        }
-    }
-
-    private void dropStaging(Session session) {
-        try {
-            staging.beginAlone(session);
-            staging.drop(session);
-            session.run("COMMIT");
-        } catch (DrayException failure) {
-            // It was never created.
-            if (!failure.sqlState().equals(StagingTable.NO_TABLE)) {
-                throw failure;
+            List<String> left = new ArrayList<>();
+            if (staging != null) {
+                left.addAll(staging.statements().tables(staging));
             }
-            session.run("ROLLBACK");
+            if (unnamed != null) {
+                left.add(unnamed.sql());
+            }
+            throw new DrayException("unfinished tables may be left, drop them: " + left + ": "
+                    + failure.getMessage(), failure);
         }
     }
 }

@@ -11,12 +11,16 @@ import org.apache.spark.sql.types.StructType;
 import org.junit.jupiter.api.Test;
 
 class TargetTest {
-    private static final Target TARGET = new Target(new TableName("public", "t"), List.of(
+    private static final Target TARGET = new Target(table("public", "t"), List.of(
             new Target.Column("id", "integer", true, false, false),
             new Target.Column("name", "text", false, false, false),
             new Target.Column("Name", "text", false, false, false),
             new Target.Column("at", "date", true, true, false),
             new Target.Column("twice", "integer", false, true, true)));
+
+    private static TableName table(String schema, String name) {
+        return new TableName(Dialect.POSTGRESQL, schema, name);
+    }
 
     private static StructType data(String... names) {
         StructType data = new StructType();
@@ -64,13 +68,13 @@ class TargetTest {
     @Test
     void unfinishedTables() {
         for (String name : new String[] {"t", "", "ä".repeat(40), "😀".repeat(20)}) {
-            TableName unfinished = new TableName("s", name).unfinished("other");
+            TableName unfinished = table("s", name).unfinished("other");
             String other = unfinished.name();
-            assertTrue(other.getBytes(StandardCharsets.UTF_8).length <= 63, other);
+            assertTrue(other.getBytes(StandardCharsets.UTF_8).length <= 59, other);
             assertTrue(other.matches("dray_unfinished_.*_[0-9a-f]{16}"), other);
             assertTrue(name.startsWith(other.substring(16, other.length() - 17)), other);
             assertEquals("other", unfinished.schema());
         }
-        assertEquals("\"s\".\"a\"\"b\"", new TableName("s", "a\"b").sql());
+        assertEquals("\"s\".\"a\"\"b\"", table("s", "a\"b").sql());
     }
 }

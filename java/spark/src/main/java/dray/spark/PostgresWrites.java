@@ -1,0 +1,214 @@
+package dray.spark;
+
+import java.util.List;
+import java.util.Set;
+import java.util.stream.Collectors;
+
+/**
+ * Writing into PostgreSQL. The transaction of a commit also drops the staging table: if that is
+ * there afterwards, the transaction was undone.
+ */
+final class PostgresWrites implements WriteStatements {
+    /** What of {@code pg_class} takes rows: tables, partitioned and foreign ones, views. */
+    private static final Set<String> KINDS = Set.of("r", "p", "f", "v");
+    private static final String NO_NAME = "42602";
+    private static final String NO_PERMISSION = "42501";
+    private static final String NO_TABLE = "42P01";
+    private static final String LOCK_NOT_AVAILABLE = "55P03";
+    /** How long readers are waited for: the job itself may be one, until it ends. */
+    private static final String PATIENCE = "60s";
+    /** How often the locks of tasks that should have ended are waited for. */
+    private static final int TRIES = 10;
+    private static final String TRY = "2s";
+
+    @Override
+    public Target find(Session session, String name) {
+        List<List<String>> rows;
+        try {
+            rows = session.ask(8, "SELECT n.nspname, c.relname, c.relkind, a.attname,"
+                    + " pg_catalog.format_type(a.atttypid, a.atttypmod),"
+                    + " a.attnotnull OR t.typnotnull,"
+                    + " a.atthasdef OR a.attidentity <> '' OR t.typdefault IS NOT NULL,"
+                    + " a.attgenerated <> ''"
+                    + " FROM pg_catalog.pg_class c"
+                    + " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
+                    + " JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid"
+                    + " JOIN pg_catalog.pg_type t ON t.oid = a.atttypid"
+                    + " WHERE c.oid = pg_catalog.to_regclass(" + literal(name)
+                    + ")::pg_catalog.oid"
+                    + " AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum");
+        } catch (DrayException failure) {
+            if (failure.sqlState().equals(NO_NAME)) {
+                throw Target.noName(name);
+            }
+            throw failure;
+        }
+        if (rows.isEmpty()) {
+            throw new DrayException("there is no table " + name + " with columns to write into"
+                    + " (a catalog creates one: df.writeTo(\"catalog.schema.table\").create())");
+        }
+        List<String> first = rows.get(0);
+        if (!KINDS.contains(first.get(2))) {
+            throw new DrayException(name + " is no table: it takes no rows");
+        }
+        TableName table = new TableName(Dialect.POSTGRESQL, first.get(0), first.get(1));
+        return new Target(table, rows.stream()
+                .map(row -> new Target.Column(row.get(3), row.get(4), isTrue(row.get(5)),
+                        isTrue(row.get(6)), isTrue(row.get(7))))
+                .toList());
+    }
+
+    private static boolean isTrue(String text) {
+        return text.equals("t");
+    }
+
+    /** DELETE would also delete or change rows of tables with such foreign keys. */
+    @Override
+    public void checkEmptying(Session session, TableName table, boolean isTruncate) {
+        if (isTruncate) {
+            return;
+        }
+        List<List<String>> references = session.ask(2, "SELECT conname, conrelid::regclass"
+                + " FROM pg_catalog.pg_constraint WHERE contype = 'f'"
+                + " AND confdeltype IN ('c', 'n', 'd') AND confrelid = pg_catalog.to_regclass("
+                + literal(table.sql()) + ")");
+        if (!references.isEmpty()) {
+            throw Target.referenced(table, references.get(0).get(0), references.get(0).get(1));
+        }
+    }
+
+    /** It has no log, so after a crash of the server it is empty: a commit notices. */
+    @Override
+    public void create(Session session, StagingTable staging, String meaning) {
+        String table = staging.table().sql();
+        try {
+            session.run("CREATE UNLOGGED TABLE " + table + " (" + staging.definitions() + ")");
+        } catch (DrayException failure) {
+            if (failure.sqlState().equals(NO_PERMISSION)) {
+                throw StagingTable.notCreated(failure);
+            }
+            throw failure;
+        }
+        session.run("COMMENT ON TABLE " + table + " IS " + literal(meaning));
+    }
+
+    @Override
+    public void begin(Session session, StagingTable staging, boolean isOverwriting) {
+        beginAlone(session, staging.table());
+    }
+
+    private static void beginAlone(Session session, TableName table) {
+        for (int i = 1;; i++) {
+            session.run("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;"
+                    + " SET LOCAL lock_timeout = '" + TRY + "'");
+            session.run("SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_locks"
+                    + " WHERE locktype = 'relation' AND mode = 'RowExclusiveLock'"
+                    + " AND database = (SELECT oid FROM pg_catalog.pg_database"
+                    + " WHERE datname = pg_catalog.current_database())"
+                    + " AND relation = pg_catalog.to_regclass(" + literal(table.sql())
+                    + ")::pg_catalog.oid");
+            try {
+                session.run("LOCK TABLE " + table.sql() + " IN ACCESS EXCLUSIVE MODE;"
+                        + " SET LOCAL lock_timeout TO DEFAULT");
+                return;
+            } catch (DrayException failure) {
+                if (i == TRIES || !failure.sqlState().equals(LOCK_NOT_AVAILABLE)) {
+                    throw failure;
+                }
+                session.run("ROLLBACK");
+            }
+        }
+    }
+
+    @Override
+    public void empty(Session session, TableName target, boolean isTruncate) {
+        if (isTruncate) {
+            runAlone(session, "TRUNCATE " + target.sql());
+            return;
+        }
+        // Others read on. Nobody else writes, or rows of two jobs would stay. Rows that a policy
+        // hides would stay, too.
+        session.run("LOCK TABLE " + target.sql() + " IN SHARE ROW EXCLUSIVE MODE;"
+                + " SET LOCAL row_security = off");
+        session.change("DELETE FROM " + target.sql());
+        session.run("SET LOCAL row_security TO DEFAULT");
+    }
+
+    /** Runs a statement that waits until nobody reads a table, within a transaction. */
+    static void runAlone(Session session, String sql) {
+        try {
+            session.run("SET LOCAL lock_timeout = '" + PATIENCE + "'; " + sql
+                    + "; SET LOCAL lock_timeout TO DEFAULT");
+        } catch (DrayException failure) {
+            if (failure.sqlState().equals(LOCK_NOT_AVAILABLE)) {
+                throw new DrayException("others have read the table for " + PATIENCE + ", or this"
+                        + " job reads it itself (then overwrite it without truncate): "
+                        + failure.getMessage());
+            }
+            throw failure;
+        }
+    }
+
+    @Override
+    public long move(
+            Session session, StagingTable staging, TableName target, List<WrittenRows> attempts) {
+        String numbers = attempts.stream().map(rows -> String.valueOf(rows.attempt()))
+                .collect(Collectors.joining(","));
+        // COPY, too, takes values for columns that are always identities.
+        return session.change("INSERT INTO " + target.sql() + " (" + staging.names() + ")"
+                + " OVERRIDING SYSTEM VALUE SELECT " + staging.names()
+                + " FROM " + staging.table().sql()
+                + " WHERE " + staging.attempt() + " = ANY ('{" + numbers + "}'::bigint[])");
+    }
+
+    @Override
+    public void mark(Session session, StagingTable staging) {
+        session.run("DROP TABLE " + staging.table().sql());
+    }
+
+    @Override
+    public List<String> tables(StagingTable staging) {
+        return List.of(staging.table().sql());
+    }
+
+    @Override
+    public boolean isCommitted(Session session, StagingTable staging) {
+        try {
+            session.run("DROP TABLE " + staging.table().sql());
+            return false;
+        } catch (DrayException failure) {
+            if (failure.sqlState().equals(NO_TABLE)) {
+                return true;
+            }
+            throw failure;
+        }
+    }
+
+    @Override
+    public String signOfCommit(StagingTable staging) {
+        return "the table " + staging.table().sql() + " is gone";
+    }
+
+    /** Nothing is left. */
+    @Override
+    public void clean(DrayOptions options, StagingTable staging) {}
+
+    @Override
+    public void drop(Session session, StagingTable staging) {
+        try {
+            beginAlone(session, staging.table());
+            session.run("DROP TABLE " + staging.table().sql());
+            session.run("COMMIT");
+        } catch (DrayException failure) {
+            // It was never created, or the commit was undone and somebody has looked.
+            if (!failure.sqlState().equals(NO_TABLE)) {
+                throw failure;
+            }
+            session.run("ROLLBACK");
+        }
+    }
+
+    private static String literal(String text) {
+        return Dialect.POSTGRESQL.literal(text);
+    }
+}
