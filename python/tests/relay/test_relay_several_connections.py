@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from mysql_server import MariaServer
 from postgres_server import PostgresServer
 from relay_server import relay, sources, wait_until
 
@@ -73,6 +74,35 @@ def test_connections_are_left_to_others(
     ):
         assert connection.query("SELECT id, t FROM large").arrow().num_rows == ROWS
         assert readers(large, start) == 0
+
+
+def test_a_large_table_of_mariadb(maria: MariaServer, files: Path) -> None:
+    maria.run(
+        "CREATE OR REPLACE TABLE large (id int PRIMARY KEY, t text)",
+        f"INSERT INTO large SELECT seq, repeat(md5(seq), 9) FROM seq_1_to_{ROWS}",
+        "ANALYZE TABLE large",
+    )
+
+    def connections() -> int:
+        ((_, count),) = maria.rows("SHOW GLOBAL STATUS LIKE 'Connections'")
+        return int(count)
+
+    try:
+        for limit, least, most in ((1, 0, 1), (8, 3, 9)):
+            before = connections()
+            with (
+                relay(
+                    str(files), *sources(maria=maria.uri()), "--source-connections",
+                    f"maria={limit}",
+                ) as server,
+                dray.connect(server.uri("maria")) as connection,
+            ):  # fmt: skip
+                ids = connection.query("SELECT id, t FROM large").arrow()["id"].to_numpy()
+                assert (len(set(ids)), ids.sum()) == (ROWS, SUM)
+            # Without the one that asks, and the first look of the server, which it may leave out.
+            assert least <= connections() - before - 2 <= most
+    finally:
+        maria.run("DROP TABLE large")
 
 
 def test_what_the_session_has_set_counts(large: PostgresServer, files: Path) -> None:
