@@ -31,7 +31,7 @@ def expect(connection, match: str, sqlstate: str):
 
 
 def test_statement_timeout(connection):
-    connection.run("SET statement_timeout = 300")
+    connection.run("SET statement_timeout = 1000")
     begin(connection)
     expect(connection, "statement timeout", "57014")
 
@@ -79,8 +79,8 @@ def test_errors_leave_the_transaction_usable_after_a_savepoint(connection):
 
 
 def test_terminate_at_random_moments(server):
-    seed = time.time_ns()
-    print("seed", seed)
+    seed = int(os.environ.get("DRAY_SEED", time.time_ns()))
+    print(f"DRAY_SEED={seed}")
     moments = random.Random(seed)
     with server.connect() as killer:
         for turn in range(60):
@@ -96,7 +96,7 @@ def test_terminate_at_random_moments(server):
                 if moments.random() < 0.5:
                     # This client does not read.
                     killer.run(f"SELECT pg_terminate_backend({pid})")
-                    deadline = time.monotonic() + 5
+                    deadline = time.monotonic() + 60
                     while killer.rows(f"SELECT 1 FROM pg_stat_activity WHERE pid = {pid}"):
                         assert time.monotonic() < deadline, "the backend does not end"
                         time.sleep(0.01)

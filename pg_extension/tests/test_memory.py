@@ -105,9 +105,10 @@ def cancelled(connection):
 
 
 def timed_out(connection):
-    connection.run("SET statement_timeout = 20")
+    # The error restores the setting, so no other statement has so little time.
+    connection.run("BEGIN; SET LOCAL statement_timeout = 20")
     fails(connection, LONG, "statement timeout")
-    connection.run("RESET statement_timeout")
+    connection.run("ROLLBACK")
 
 
 def rolled_back(connection):
@@ -251,15 +252,19 @@ def test_client_that_stops_reading(server, connection, compression):
     connection.copy("(SELECT 1)")
     idle = private_bytes(pid)
     begin(connection, options=f"compression {compression}")
-    time.sleep(1)
-    before = private_bytes(pid)
-    time.sleep(1)
+    # A busy machine may take a while to fill the sockets.
+    deadline = time.monotonic() + 30
+    grows = True
+    while grows:
+        before = private_bytes(pid)
+        time.sleep(1)
+        grows = private_bytes(pid) > before + MIB
+        assert time.monotonic() < deadline, "the memory grows all the time"
     print(f"{(before - idle) / MIB:.1f} MiB were taken")
-    assert private_bytes(pid) <= before + MIB
     assert before - idle <= 32 * MIB + 4 * MIB
     with server.connect() as other:
         other.run(f"SELECT pg_terminate_backend({pid})")
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 60
         while other.rows(f"SELECT 1 FROM pg_stat_activity WHERE pid = {pid}"):
             assert time.monotonic() < deadline, "the backend does not end"
             time.sleep(0.02)

@@ -371,7 +371,7 @@ def test_everything_in_the_catalog(connection):
             """
             SELECT oid::regclass FROM pg_class
             WHERE relnamespace = 'pg_catalog'::regnamespace AND relkind IN ('r', 'v') AND relname !~
-                'hba|ident_file|shmem|backend_memory|config|statistic_ext_data|locks|stat_|wal'
+                'aios|hba|ident_file|shmem|backend_memory|config|statistic_ext_data|locks|stat_|wal'
             """
         )
     ]

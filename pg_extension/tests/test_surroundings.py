@@ -213,7 +213,11 @@ def test_over_tls(server):
             shutil.chown(file, "postgres", "postgres")
     with server.connect() as connection:
         connection.run("ALTER SYSTEM SET ssl = on")
-        connection.run("SELECT pg_reload_conf(), pg_sleep(0.5)")
+        connection.run("SELECT pg_reload_conf()")
+    deadline = time.monotonic() + 30
+    while ssl_of_new_sessions(server) == "off":
+        assert time.monotonic() < deadline, "the server does not turn TLS on"
+        time.sleep(0.05)
     with Connection(server.port, "postgres", "postgres", tls=True) as connection:
         assert connection.value("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()") == "t"
         for compression in ("none", "light"):
@@ -234,8 +238,15 @@ def test_over_tls(server):
         pid_query = "SELECT pg_terminate_backend(pid) FROM pg_stat_ssl WHERE ssl"
         with server.connect() as other:
             other.run(pid_query)
-            time.sleep(0.3)
-            assert other.rows("SELECT 1 FROM pg_stat_ssl WHERE ssl") == []
+            deadline = time.monotonic() + 30
+            while other.rows("SELECT 1 FROM pg_stat_ssl WHERE ssl"):
+                assert time.monotonic() < deadline, "the backend does not end"
+                time.sleep(0.05)
+
+
+def ssl_of_new_sessions(server) -> str:
+    with server.connect() as connection:
+        return connection.value("SHOW ssl")
 
 
 def test_pooled_by_transactions(server, tmp_path_factory):

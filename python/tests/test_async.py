@@ -76,10 +76,14 @@ def test_the_loop_goes_on(server: Server) -> None:
         ticking = asyncio.create_task(tick())
         async with await dray.connect_async(server.unix) as connection:
             slow = "SELECT sum(value % 7) FROM generate_series(1, 30000000)"
+            began = time.monotonic()
             assert (await (await connection.query(slow)).to_arrow()).num_rows == 1
+            took = time.monotonic() - began
+            # A tick that the statement delayed ends now.
+            await asyncio.sleep(0.01)
         ticking.cancel()
         # The machine may be busy, but the statement took longer.
-        assert longest < 0.4
+        assert longest < took / 2
 
     run(main())
 
@@ -134,7 +138,7 @@ def test_cancelled_tasks(server: Server, sql: str) -> None:
                 with pytest.raises(asyncio.TimeoutError):
                     await asyncio.wait_for(read(), 0.2)
                 # The task does not wait for the server.
-                assert time.monotonic() - began < 1.5
+                assert time.monotonic() - began < 5
                 result = await connection.query("SELECT 1")
                 assert [row async for row in result.rows()] == [(1,)]
             assert server.counter("statements_failed_total") >= before + 3
@@ -255,12 +259,12 @@ def test_connecting_can_be_cancelled() -> None:
             began = time.monotonic()
             with pytest.raises(asyncio.TimeoutError):
                 await asyncio.wait_for(dray.connect_async(uri, timeout=20), 0.2)
-            assert time.monotonic() - began < 1.5
+            assert time.monotonic() - began < 5
 
     began = time.monotonic()
     run(main())
     # The thread has given up as well: the interpreter would wait for it at its end.
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 10
 
 
 def test_an_interrupt_cancels(server: Server) -> None:

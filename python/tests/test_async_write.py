@@ -73,14 +73,18 @@ def test_the_loop_goes_on(target: Target) -> None:
         async with await dray.connect_async(target.server.uri()) as connection:
             began = time.monotonic()
             await connection.write("t", table, schema="w")
-            assert longest < 0.4 < time.monotonic() - began
+            took = time.monotonic() - began
+            # A tick that the write delayed ends now.
+            await asyncio.sleep(0.01)
         ticking.cancel()
+        # The machine may be busy, but the write took longer.
+        assert longest < took / 2
 
     run(main())
 
 
 @pytest.mark.parametrize("partitions", [1, 3])
-@pytest.mark.parametrize("delay", [0.0, 1.0])
+@pytest.mark.parametrize("delay", [0.0, 10.0])
 def test_cancelled_tasks(target: Target, partitions: int, delay: float) -> None:
     async def main() -> None:
         async with await dray.connect_async(target.server.uri()) as connection:
@@ -88,8 +92,8 @@ def test_cancelled_tasks(target: Target, partitions: int, delay: float) -> None:
             with pytest.raises(asyncio.TimeoutError):
                 write = connection.write("t", endless(delay), schema="w", partitions=partitions)
                 await asyncio.wait_for(write, 0.4)
-            # The task does not wait for the server.
-            assert time.monotonic() - began < 1.5
+            # The task does not wait for the source, nor for the server.
+            assert time.monotonic() - began < 5
             assert (await (await connection.query("SELECT 1")).to_arrow()).num_rows == 1
         left = "SELECT count(*) FROM pg_class WHERE relnamespace = 'w'::regnamespace"
         assert target.oracle.execute(left).fetchone() == (0,)

@@ -203,14 +203,14 @@ def test_a_part_that_is_read_twice(client: dray.Connection) -> None:
 
 
 def test_the_lease_ends(client: dray.Connection, served: Server) -> None:
-    with client.partitions("SELECT id FROM groups", at_most=2, lease=0.5) as plan:
-        read(plan.partitions[0])
-        late = dray.connect(served.unix, token=TOKEN)
-        time.sleep(0.6)
-        for uri in (None, f"{served.unix}?token={TOKEN}"):
-            with pytest.raises(dray.ExecutionError, match="the plan's lease ended"):
-                read(plan.partitions[1], uri=uri)
-        late.close()
+    sql = "SELECT id FROM groups"
+    with client.partitions(sql, at_most=2, lease=60) as longer:
+        with client.partitions(sql, at_most=2, lease=0.5) as plan:
+            time.sleep(0.6)
+            for uri in (None, f"{served.unix}?token={TOKEN}"):
+                with pytest.raises(dray.ExecutionError, match="the plan's lease ended"):
+                    read(plan.partitions[1], uri=uri)
+                read(longer.partitions[1], uri=uri)
     for lease in (0, 90_000.0):
         with pytest.raises(dray.UsageError, match="lease"):
             client.partitions("SELECT id FROM groups", lease=lease)

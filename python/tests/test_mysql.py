@@ -305,7 +305,7 @@ def test_a_server_that_is_killed() -> None:
 
 
 def test_a_silent_server(shop: MariaServer) -> None:
-    with dray.connect(shop.uri(), read_timeout=0.5) as connection:
+    with dray.connect(shop.uri(), read_timeout=2) as connection:
         with pytest.raises(dray.ConnectionError, match="read_timeout"):
             connection.query(SLEEP).arrow()
 

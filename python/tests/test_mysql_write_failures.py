@@ -46,7 +46,7 @@ def test_a_source_that_fails(mysql_target: MysqlTarget, batches: int) -> None:
     assert mysql_target.rows() == ROWS and mysql_target.tables() == ["t"]
 
 
-@pytest.mark.parametrize("delay", [0.0, 3.0])
+@pytest.mark.parametrize("delay", [0.0, 20.0])
 @pytest.mark.parametrize("mode", ["create", "append"])
 def test_ctrl_c(mysql_target: MysqlTarget, delay: float, mode: str) -> None:
     if mode == "append":
@@ -55,7 +55,7 @@ def test_ctrl_c(mysql_target: MysqlTarget, delay: float, mode: str) -> None:
     began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         mysql_target.write(endless(delay), mode=mode)
-    assert time.monotonic() - began < 4
+    assert time.monotonic() - began < 10
     assert mysql_target.ask("SELECT 1") == [(1,)]
     assert mysql_target.tables() == ([] if mode == "create" else ["t"])
     assert mode == "create" or mysql_target.rows() == []
@@ -223,15 +223,15 @@ def test_memory_is_bounded(mysql_target: MysqlTarget) -> None:
     def resident() -> int:
         return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
+    # 128 MB in all, so that a quarter of it would be too much.
     def generate() -> Iterator[pa.RecordBatch]:
-        batch = pa.record_batch({"id": pa.array(range(50_000), pa.int64())})
-        for _ in range(20):
+        for _ in range(64):
             peaks.append(resident())
-            yield batch
+            yield pa.record_batch({"t": ["x" * 10_000] * 200})
 
     peaks: list[int] = []
-    reader = pa.RecordBatchReader.from_batches(pa.schema([("id", pa.int64())]), generate())
-    assert mysql_target.write(reader).rows == 1_000_000
+    reader = pa.RecordBatchReader.from_batches(pa.schema([("t", pa.string())]), generate())
+    assert mysql_target.write(reader).rows == 12_800
     assert max(peaks) - peaks[3] < 32 << 20
 
 

@@ -287,7 +287,7 @@ def test_cancelled_by_another_session(client: Client, filled: PostgresServer) ->
 
 @pytest.mark.parametrize("sql", [FOREVER, SILENT, SLEEP, CHEAP_SLEEP])
 def test_statement_timeout(client: Client, sql: str) -> None:
-    client.list("SET statement_timeout = 300")
+    client.list("SET statement_timeout = 1000")
     with pytest.raises(dray.ExecutionError, match="statement timeout") as caught:
         for batch in client.query(sql).batches():
             del batch

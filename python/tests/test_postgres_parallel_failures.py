@@ -171,10 +171,10 @@ def test_statement_timeout(big: PostgresServer, extension: bool) -> None:
         ) as caught:
             read(client, "SELECT slow(id) FROM sparse", extension, partitions=2)
         assert caught.value.sqlstate == "57014"
-        assert 0.9 < time.monotonic() - began < 2
+        assert 0.9 < time.monotonic() - began < 10
         assert (
             "2 connections"
-            in read(client, "SELECT slow(id) FROM sparse WHERE id < 40", extension, partitions=2)[1]
+            in read(client, "SELECT slow(id) FROM sparse WHERE id < 8", extension, partitions=2)[1]
         )
 
 

@@ -41,13 +41,13 @@ def endless(delay: float = 0.0) -> pa.RecordBatchReader:
     return pa.RecordBatchReader.from_batches(pa.schema([("id", pa.int64())]), generate())
 
 
-@pytest.mark.parametrize("delay", [0.0, 3.0])
+@pytest.mark.parametrize("delay", [0.0, 20.0])
 def test_ctrl_c(target: Target, delay: float) -> None:
     threading.Timer(0.5, signal.raise_signal, [signal.SIGINT]).start()
     began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         target.write(endless(delay))
-    assert time.monotonic() - began < 2.5
+    assert time.monotonic() - began < 10
     assert target.dray.query("SELECT 1").to_arrow().num_rows == 1
     assert target.oracle.execute("SELECT to_regclass('w.t')").fetchone() == (None,)
 

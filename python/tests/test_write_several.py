@@ -145,13 +145,13 @@ def test_a_source_that_fails(target: Target) -> None:
     assert isinstance(error.__cause__, ValueError)
 
 
-@pytest.mark.parametrize("delay", [0.0, 3.0])
+@pytest.mark.parametrize("delay", [0.0, 20.0])
 def test_ctrl_c(target: Target, delay: float) -> None:
     threading.Timer(0.5, signal.raise_signal, [signal.SIGINT]).start()
     began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         target.write(endless(delay), partitions=4)
-    assert time.monotonic() - began < 3.5
+    assert time.monotonic() - began < 10
     assert target.dray.query("SELECT 1").to_arrow().num_rows == 1
     assert target.oracle.execute("SELECT to_regclass('w.t')").fetchone() == (None,)
 
@@ -159,12 +159,12 @@ def test_ctrl_c(target: Target, delay: float) -> None:
 def copying(target: Target) -> list[int]:
     """The server's processes that copy."""
     sql = "SELECT pid FROM pg_stat_activity WHERE query LIKE 'COPY %dray_unf%' AND state = 'active'"
-    for _ in range(100):
-        pids = [pid for (pid,) in target.oracle.execute(sql)]
-        if len(pids) == 3:
-            return pids
+    # Before the server's statement_timeout ends them.
+    deadline = time.monotonic() + 25
+    while len(pids := [pid for (pid,) in target.oracle.execute(sql)]) != 3:
+        assert time.monotonic() < deadline, pids
         time.sleep(0.05)
-    raise AssertionError(pids)
+    return pids
 
 
 @pytest.mark.parametrize("own", [False, True])

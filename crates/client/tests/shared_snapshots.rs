@@ -126,8 +126,10 @@ fn a_snapshot_that_has_ended() {
     // The lease of the second plan is its own.
     assert_eq!(sum(&plan(&server, sql, Some(&second)).unwrap()).1, 3);
     let gone = "the earlier plan's snapshot is gone";
-    server
-        .sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state LIKE 'idle in%'");
+    server.sql(
+        "SELECT pg_terminate_backend(pid, 30000) FROM pg_stat_activity \
+         WHERE state LIKE 'idle in%'",
+    );
     refused(plan(&server, sql, Some(&second)), gone, Some("72000"));
     // The name of a snapshot alone is not enough: this one has another digest.
     let of_older = plan(&server, "SELECT id FROM few", None).unwrap();

@@ -158,10 +158,13 @@ impl Relay {
     /// Connects once, to tell the log whether the source is there. Blocks.
     pub(crate) fn check(&self) {
         // Without a free connection, clients have seen that it is there.
-        let Ok(_permit) = self.connections.try_acquire() else { return };
+        let Ok(permit) = self.connections.try_acquire() else { return };
         let source = self.name.as_str();
-        match self.driver.open(&mut || true) {
-            Ok(session) => info!(source, server = session.server(), "the source is there"),
+        let opened = self.driver.open(&mut || true).map(|session| session.server().to_owned());
+        // Whoever reads the log may count connections.
+        drop(permit);
+        match opened {
+            Ok(server) => info!(source, server, "the source is there"),
             Err(error) => {
                 warn!(source, "{}; statements for it will fail until it is there", error.message);
                 debug!(source, "{}", error.hint);

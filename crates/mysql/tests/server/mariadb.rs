@@ -4,6 +4,7 @@ use std::io;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use dray_mysql::{ConnectParams, LoggedIn, Result, connect};
@@ -42,7 +43,7 @@ impl Server {
             .output()
             .expect("mariadb-install-db makes the server's files");
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let log = std::fs::File::create(folder.path().join("log")).unwrap();
         let process = Command::new(
             ["/usr/sbin/mariadbd", "mariadbd"]
@@ -128,5 +129,18 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _: io::Result<()> = self.process.kill();
         let _ = self.process.wait();
+    }
+}
+
+/// A TCP port of the loopback interface that is not in use. It lies below the ports that Linux
+/// gives to clients: one of these could be taken before the server listens.
+fn free_port() -> u16 {
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let number = (std::process::id() % 1_000_000) * 61 + CALLS.fetch_add(1, Ordering::Relaxed);
+        let port = 10_000 + u16::try_from(number % 22_768).unwrap();
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
     }
 }
