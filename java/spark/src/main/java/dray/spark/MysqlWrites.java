@@ -30,7 +30,7 @@ final class MysqlWrites implements WriteStatements {
     /** How often the locks of tasks that should have ended are waited for, and how long. */
     private static final int TRIES = 10;
     private static final int TRY_SECONDS = 2;
-    /** How long the server keeps a commit whose connection is lost, and how long that is waited for. */
+    /** How long the server keeps a transaction whose client is gone, and others wait for it. */
     private static final int SILENCE_SECONDS = 300;
     private static final int PATIENCE_SECONDS = 600;
 

@@ -22,9 +22,9 @@ record StagingTable(TableName table, List<Target.Column> columns, StructType dat
         return WriteStatements.of(table.dialect());
     }
 
-    /** A column of its own, whose name no column of the data has. */
+    /** A column of its own, whose name no column of the data has in any case. */
     private String own(String name) {
-        while (columns.stream().map(Target.Column::name).anyMatch(name::equals)) {
+        while (columns.stream().map(Target.Column::name).anyMatch(name::equalsIgnoreCase)) {
             name += "_";
         }
         return name;

@@ -57,12 +57,20 @@ class TargetTest {
 
     @Test
     void theColumnOfAttempts() {
-        Target.Column taken = new Target.Column("dray_attempt", "text", false, false, false);
+        Target.Column taken = new Target.Column("Dray_attempt", "text", false, false, false);
         StagingTable staging =
                 new StagingTable(TARGET.table(), List.of(taken), data("DRAY_ATTEMPT"));
-        assertEquals(List.of("dray_attempt", "dray_attempt_"),
+        assertEquals(List.of("Dray_attempt", "dray_attempt_"),
                 List.of(staging.rows().fieldNames()));
         assertEquals(DataTypes.LongType, staging.rows().apply(1).dataType());
+        assertEquals("\"Dray_attempt\" text NULL, \"dray_attempt_\" bigint NOT NULL",
+                staging.definitions());
+        TableName ofMysql = new TableName(Dialect.MYSQL, "shop", "t");
+        StagingTable numbered = new StagingTable(ofMysql, List.of(taken), data("DRAY_ATTEMPT"));
+        assertEquals(List.of("Dray_attempt", "dray_attempt_", "dray_row"),
+                List.of(numbered.rows().fieldNames()));
+        assertEquals("`Dray_attempt` text NULL, `dray_attempt_` bigint NOT NULL, `dray_row` bigint"
+                + " NOT NULL, PRIMARY KEY (`dray_attempt_`, `dray_row`)", numbered.definitions());
     }
 
     @Test
