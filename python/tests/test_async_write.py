@@ -57,7 +57,7 @@ def test_writing(target: Target) -> None:
 
 
 def test_the_loop_goes_on(target: Target) -> None:
-    table = pa.table({"id": range(3_000_000)})
+    table = pa.table({"id": range(6_000_000)})
 
     async def main() -> None:
         longest = 0.0

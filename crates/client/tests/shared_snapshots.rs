@@ -117,7 +117,7 @@ fn a_snapshot_that_has_ended() {
     let server = Server::start(&[], None);
     server.sql(TABLES);
     let sql = "SELECT id FROM lines";
-    let lease = Duration::from_millis(1200);
+    let lease = Duration::from_secs(3);
     let short = PlanOptions { lease, ..options(None) };
     let first = plan_with(&server.uri(), "SELECT id FROM few", &short).unwrap();
     let second = plan(&server, sql, Some(&first)).unwrap();

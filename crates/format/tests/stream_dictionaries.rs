@@ -277,7 +277,7 @@ fn what_is_lost_is_noticed() {
 #[test]
 fn damaged_tables_are_refused_or_harmless() {
     let schema = schema();
-    let set = std::env::var("DRAY_SEED").ok().map(|seed| seed.parse().unwrap());
+    let set = std::env::var("DRAY_SEED").ok().map(|seed| seed.parse::<u64>().unwrap());
     let seed = set.unwrap_or_else(|| std::process::id().into());
     println!("DRAY_SEED={seed}");
     let mut random = Random::new(seed);
