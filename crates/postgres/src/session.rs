@@ -174,6 +174,11 @@ impl<S: Read + Write> Session<S> {
         }
     }
 
+    /// The connection's stream.
+    pub fn stream(&self) -> &S {
+        self.messages.stream()
+    }
+
     /// Whether a statement can be started.
     pub fn is_usable(&self) -> bool {
         !self.messages.is_broken() && matches!(self.state, State::Idle)

@@ -45,7 +45,7 @@ use self::serial::{SerialScan, chunks_of};
 use self::snapshot::{BEGIN, NO_IDLE_TIMEOUT, Snapshot};
 use self::table::{Requested, Table};
 use super::frames::DecoderCache;
-use super::partitioned::{Connections, PartitionedScan};
+use super::partitioned::{Connections, PartitionedScan, ranges_per_worker};
 use super::{Event, PlannedParts, ReceiveContext, Source, SourceKind, TextRows, cancel};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{ConnectOptions, ExtensionChoice, Partitions, QueryOptions};
@@ -314,6 +314,7 @@ fn prepare(
             return Ok(Decision::Refused(reason));
         }
     };
+    let per_worker = ranges_per_worker(connection.session.stream());
     let mut range_options = options.clone();
     range_options.postgres.partitions = Partitions::Exactly(1);
     let format = match extension {
@@ -325,7 +326,7 @@ fn prepare(
     };
     let job = TableRanges {
         endpoint: connection.endpoint.clone(),
-        ranges: table.ranges(&scan),
+        ranges: table.ranges(&scan, per_worker),
         scan,
         snapshot,
         options: range_options,

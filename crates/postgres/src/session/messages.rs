@@ -56,6 +56,10 @@ pub(crate) struct MessageStream<S> {
 }
 
 impl<S: Read + Write> MessageStream<S> {
+    pub(crate) fn stream(&self) -> &S {
+        &self.stream
+    }
+
     pub(crate) fn new(stream: S) -> Self {
         Self {
             stream,

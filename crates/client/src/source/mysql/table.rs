@@ -15,8 +15,6 @@ use crate::error::Result;
 const CONNECTION_BYTES_MIN: u64 = 32 << 20;
 /// The name of a primary key's index, which needs no quotes.
 const PRIMARY: &str = "PRIMARY";
-/// Ranges for each connection, so that all connections end at about the same time.
-const RANGES_PER_WORKER: usize = 8;
 
 /// A table that can be read over several connections.
 #[derive(Debug)]
@@ -33,6 +31,8 @@ pub(super) struct Table {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ranges {
     pub(super) at_most: usize,
+    /// For each connection.
+    pub(super) each: usize,
     /// Whether rows come in the order of the primary key.
     pub(super) ordered: bool,
 }
@@ -92,7 +92,7 @@ impl Table {
         let Some((space, from, to)) = KeySpace::new(data_type, &least, &greatest) else {
             return Ok(Err(key_type()));
         };
-        let count = (workers * RANGES_PER_WORKER).min(wanted.at_most);
+        let count = (workers * wanted.each).min(wanted.at_most);
         let bounds = divide(session, scan, &key, (&space, from, to), count, check)?;
         if bounds.is_empty() {
             return Ok(Err(Reason::FewKeys));

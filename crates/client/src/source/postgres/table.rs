@@ -12,8 +12,6 @@ use crate::error::Result;
 
 /// The fewest bytes to read that are worth a connection.
 const CONNECTION_BYTES_MIN: u64 = 32 << 20;
-/// Ranges for each connection, so that all connections end at about the same time.
-const RANGES_PER_WORKER: u64 = 8;
 
 /// A table that can be read over several connections.
 #[derive(Debug, Clone, Copy)]
@@ -104,8 +102,8 @@ impl Table {
 
     /// A statement for each range of blocks. The last range is open, since the table may have
     /// grown.
-    pub(super) fn ranges(&self, scan: &TableScan) -> Vec<String> {
-        let count = (self.workers as u64 * RANGES_PER_WORKER).min(self.blocks.max(1));
+    pub(super) fn ranges(&self, scan: &TableScan, per_worker: usize) -> Vec<String> {
+        let count = ((self.workers * per_worker) as u64).min(self.blocks.max(1));
         let bound = |i: u64| u32::try_from(self.blocks * i / count).unwrap_or(u32::MAX);
         debug_assert!((1..count).all(|i| bound(i - 1) < bound(i)), "no range is empty");
         (0..count)
