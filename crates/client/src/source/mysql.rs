@@ -41,7 +41,7 @@ use self::settings::Settings;
 use self::snapshot::{CommitLock, Snapshot, SnapshotJob};
 use self::table::{Facts, Ranges, Table};
 use super::frames::DecoderCache;
-use super::partitioned::{Connections, PartitionedScan, SmallTables, ranges_per_worker};
+use super::partitioned::{Connections, PartitionedScan, SmallTables};
 use super::{Event, HeldParts, PlannedParts, ReceiveContext, Source, SourceKind, TextRows, cancel};
 use crate::error::{Error, ErrorKind, Result};
 use crate::held_plan::HoldOptions;
@@ -196,8 +196,7 @@ impl MysqlSource {
         };
         let mut estimate = Estimate::default();
         let PostgresOptions { ordered, partition_by, .. } = &options.postgres;
-        let each = ranges_per_worker(self.connection.session.stream().socket());
-        let ranges = Ranges { at_most: size.ranges_max, each, ordered: *ordered };
+        let ranges = Ranges { at_most: size.ranges_max, ordered: *ordered };
         let by = partition_by.as_deref();
         let prepared = self.run(cancel, |connection, check| {
             let prepared =

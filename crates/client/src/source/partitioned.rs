@@ -26,7 +26,7 @@ use dray_format::Profile;
 use dray_wire::{Estimate, Finished};
 
 pub(super) use self::connections::Connections;
-pub(super) use self::distance::ranges_per_worker;
+pub(super) use self::distance::Distance;
 pub(super) use self::small_tables::SmallTables;
 use self::worker::{Shared, WorkerEvent, lock};
 use super::frames::DecoderCache;

@@ -45,7 +45,7 @@ use self::serial::{SerialScan, chunks_of};
 use self::snapshot::{BEGIN, NO_IDLE_TIMEOUT, Snapshot};
 use self::table::{Requested, Table};
 use super::frames::DecoderCache;
-use super::partitioned::{Connections, PartitionedScan, ranges_per_worker};
+use super::partitioned::{Connections, Distance, PartitionedScan};
 use super::{Event, PlannedParts, ReceiveContext, Source, SourceKind, TextRows, cancel};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{ConnectOptions, ExtensionChoice, Partitions, QueryOptions};
@@ -314,7 +314,7 @@ fn prepare(
             return Ok(Decision::Refused(reason));
         }
     };
-    let per_worker = ranges_per_worker(connection.session.stream());
+    let per_worker = Distance::of(connection.session.stream()).ranges_per_worker();
     let mut range_options = options.clone();
     range_options.postgres.partitions = Partitions::Exactly(1);
     let format = match extension {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use dray_mysql::{CancelCheck as SocketCheck, Connection as Socket, Key, Session, TableScan};
 
+use super::super::partitioned::Distance;
 use super::divide::divide;
 use super::explain::explain;
 use super::keys::{ColumnType, KeySpace};
@@ -11,8 +12,6 @@ use super::reason::Reason;
 use super::settings::timeout;
 use crate::error::Result;
 
-/// The fewest bytes to read that are worth a connection.
-const CONNECTION_BYTES_MIN: u64 = 32 << 20;
 /// The name of a primary key's index, which needs no quotes.
 const PRIMARY: &str = "PRIMARY";
 
@@ -31,8 +30,6 @@ pub(super) struct Table {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ranges {
     pub(super) at_most: usize,
-    /// For each connection.
-    pub(super) each: usize,
     /// Whether rows come in the order of the primary key.
     pub(super) ordered: bool,
 }
@@ -51,7 +48,8 @@ impl Table {
         wanted: Ranges,
         check: SocketCheck<'_>,
     ) -> Result<Result<Self, Reason>> {
-        let workers = connections.unwrap_or_else(|| facts.workers());
+        let distance = Distance::of(session.stream().socket());
+        let workers = connections.unwrap_or_else(|| facts.workers(distance));
         if workers < 2 {
             return Ok(Err(Reason::Small));
         }
@@ -92,7 +90,7 @@ impl Table {
         let Some((space, from, to)) = KeySpace::new(data_type, &least, &greatest) else {
             return Ok(Err(key_type()));
         };
-        let count = (workers * wanted.each).min(wanted.at_most);
+        let count = (workers * distance.ranges_per_worker()).min(wanted.at_most);
         let bounds = divide(session, scan, &key, (&space, from, to), count, check)?;
         if bounds.is_empty() {
             return Ok(Err(Reason::FewKeys));
@@ -183,10 +181,9 @@ impl Facts {
         }
     }
 
-    fn workers(&self) -> usize {
+    fn workers(&self, distance: Distance) -> usize {
         let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let by_size = usize::try_from(self.bytes / CONNECTION_BYTES_MIN).unwrap_or(usize::MAX);
-        processors.min(by_size)
+        processors.min(distance.connections_for(self.bytes))
     }
 
     /// What the table is divided by, and the type of its column.

@@ -5,13 +5,11 @@ use std::time::Duration;
 
 use dray_postgres::{CancelCheck as SocketCheck, Session, Socket, TableScan};
 
+use super::super::partitioned::Distance;
 use super::reason::{Decision, Reason, refused_by_server};
 use super::sql::{ask_optional, name_array, oid_of, quoted};
 use super::volatility::{self, Origin};
 use crate::error::Result;
-
-/// The fewest bytes to read that are worth a connection.
-const CONNECTION_BYTES_MIN: u64 = 32 << 20;
 
 /// A table that can be read over several connections.
 #[derive(Debug, Clone, Copy)]
@@ -82,7 +80,7 @@ impl Table {
         scan.only = kind == "r";
         let workers = requested.connections.unwrap_or_else(|| {
             let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-            let by_size = usize::try_from(bytes / CONNECTION_BYTES_MIN).unwrap_or(usize::MAX);
+            let by_size = Distance::of(session.stream()).connections_for(bytes);
             // Half of the free connections are left to others.
             let by_connections = usize::try_from(free_connections / 2).unwrap_or(usize::MAX);
             processors.min(by_size).min(by_connections)
