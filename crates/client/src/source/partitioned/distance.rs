@@ -13,9 +13,10 @@ const RANGES_FAR: usize = 2;
 const FAR: Duration = Duration::from_millis(3);
 /// The fewest bytes to read that are worth a connection.
 const CONNECTION_BYTES_MIN: u64 = 32 << 20;
-/// Several connections have about this many round trips before they read. They may not save
-/// anything, so they must cost no more than a tenth of reading the table over two of them.
+/// Several connections have about this many round trips before they read.
 const ROUND_TRIPS: f64 = 25.0;
+/// The fewest round trips that reading must take for each of two connections. Several may save
+/// nothing, so what they cost must be no more than a tenth of reading.
 const READING_MIN: f64 = ROUND_TRIPS * 10.0 / 2.0;
 
 /// The round trip to a server.
@@ -23,7 +24,7 @@ const READING_MIN: f64 = ROUND_TRIPS * 10.0 / 2.0;
 pub(in super::super) struct Distance(Duration);
 
 impl Distance {
-    /// That of a connection, as the kernel has measured it. None to a server on this host.
+    /// That of a connection, as the kernel has measured it; zero if it does not say.
     pub(in super::super) fn of(socket: &Socket) -> Self {
         let info = socket.tcp().and_then(|stream| TcpInfo::of(stream.as_fd()).ok());
         Self(info.and_then(|info| info.round_trip()).unwrap_or_default())
