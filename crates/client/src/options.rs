@@ -154,8 +154,9 @@ pub struct PostgresOptions {
 /// statement that can't be split is read over one connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Partitions {
-    /// Chosen by the table's size, this machine's processors and PostgreSQL's free connections. One
-    /// for servers of MySQL, where a snapshot for several holds back other sessions.
+    /// Chosen by the table's size, the round trip to the server, this machine's processors and
+    /// PostgreSQL's free connections. One for servers of MySQL, where a snapshot for several holds
+    /// back other sessions.
     #[default]
     Auto,
     /// This many, from 1 to 64.

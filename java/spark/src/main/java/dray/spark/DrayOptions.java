@@ -43,7 +43,7 @@ final class DrayOptions implements Serializable {
         readTimeout("the seconds that a server may be silent"),
         batchRows("the least rows of a batch"),
         batchBytes("the bytes that make a batch"),
-        truncate("whether overwriting empties the table by TRUNCATE: true, false"),
+        truncate("whether overwriting empties a table of PostgreSQL by TRUNCATE: true, false"),
         stagingSchema("the schema of the table in which rows wait for the commit");
 
         private final String meaning;

@@ -31,8 +31,7 @@ final class DrayWriter implements DataWriter<InternalRow> {
         this.staging = staging;
         this.rows = rows;
         this.attempt = attempt;
-        boolean hasRowNumbers = staging.dialect() == Dialect.MYSQL;
-        own = new GenericInternalRow(hasRowNumbers
+        own = new GenericInternalRow(StagingTable.hasRowNumbers(staging)
                 ? new Object[] {attempt, 0L} : new Object[] {attempt});
         row.withRight(own);
     }

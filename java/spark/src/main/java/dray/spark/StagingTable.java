@@ -31,7 +31,7 @@ record StagingTable(TableName table, List<Target.Column> columns, StructType dat
     }
 
     /** Whether each row has its number within the attempt: with it, MySQL's has a primary key. */
-    private boolean hasRowNumbers() {
+    static boolean hasRowNumbers(TableName table) {
         return table.dialect() == Dialect.MYSQL;
     }
 
@@ -45,7 +45,7 @@ record StagingTable(TableName table, List<Target.Column> columns, StructType dat
             rows = rows.add(columns.get(i).name(), data.apply(i).dataType());
         }
         rows = rows.add(own(ATTEMPT), DataTypes.LongType);
-        return hasRowNumbers() ? rows.add(own(ROW), DataTypes.LongType) : rows;
+        return hasRowNumbers(table) ? rows.add(own(ROW), DataTypes.LongType) : rows;
     }
 
     /** The column of the attempts' numbers, as SQL writes it. */
@@ -66,7 +66,7 @@ record StagingTable(TableName table, List<Target.Column> columns, StructType dat
                 .map(column -> quoted(column.name()) + " " + column.type()
                         + (column.isNotNull() ? " NOT NULL" : " NULL") + ", ")
                 .collect(Collectors.joining()) + attempt() + " bigint NOT NULL"
-                + (hasRowNumbers() ? ", " + quoted(own(ROW)) + " bigint NOT NULL, PRIMARY KEY ("
+                + (hasRowNumbers(table) ? ", " + quoted(own(ROW)) + " bigint NOT NULL, PRIMARY KEY ("
                 + attempt() + ", " + quoted(own(ROW)) + ")" : "");
     }
 
