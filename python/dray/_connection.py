@@ -357,9 +357,9 @@ class Connection(Planning, Writes):
         partitions : int or "auto"
             PostgreSQL and MySQL only. The number of connections to read a table over, all under one
             snapshot. ``"auto"`` decides by the table's size, the round trip to the server, this
-            machine's processors and PostgreSQL's free connections. A statement that can't be split uses one connection;
-            ``stats.path_reason`` says why. MySQL and MariaDB need the privilege RELOAD, and MySQL
-            a number: it holds back other sessions for a moment.
+            machine's processors and PostgreSQL's free connections. A statement that can't be split
+            uses one connection; ``stats.path_reason`` says why. MySQL and MariaDB need the
+            privilege RELOAD, and MySQL a number: it holds back other sessions for a moment.
         partition_by : str, optional
             MySQL and MariaDB only. The column by whose values several connections divide a table,
             the first of an index. By default it is that of the primary key.

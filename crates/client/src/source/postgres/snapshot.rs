@@ -187,8 +187,9 @@ impl Snapshot {
         match &self.leaves {
             Some(before) if ask_one(session, &leaves(&self.table), check)? != *before => {
                 let what = format!("partitions of {} were added while it was read", self.table);
-                Err(Error::new(ErrorKind::Execution, what)
-                    .with_hint("read it again, or with one connection (partitions=1, not by a relay)"))
+                Err(Error::new(ErrorKind::Execution, what).with_hint(
+                    "read it again, or with one connection (partitions=1, not by a relay)",
+                ))
             }
             _ => Ok(()),
         }
