@@ -10,18 +10,18 @@ from lab.common.row import Row, Run
 MIB = 1024 * 1024
 
 
-def table(content: list[list[str]]) -> list[str]:
-    """A padded Markdown table: two columns of text, then columns of numbers."""
+def table(content: list[list[str]], texts: int = 2) -> list[str]:
+    """A padded Markdown table: columns of text, then columns of numbers."""
     widths = [max(len(line[column]) for line in content) for column in range(len(content[0]))]
 
     def padded(line: list[str]) -> str:
         parts = [
-            c.ljust(w) if i < 2 else c.rjust(w)
+            c.ljust(w) if i < texts else c.rjust(w)
             for i, (c, w) in enumerate(zip(line, widths, strict=True))
         ]
         return f"| {' | '.join(parts)} |"
 
-    rule = ["-" * width if i < 2 else "-" * (width - 1) + ":" for i, width in enumerate(widths)]
+    rule = ["-" * w if i < texts else "-" * (w - 1) + ":" for i, w in enumerate(widths)]
     return [padded(content[0]), f"| {' | '.join(rule)} |", *map(padded, content[1:])]
 
 

@@ -204,16 +204,16 @@ def measure(
 def as_markdown(
     described: dict[str, Any], names: list[str], found: dict[int, dict[str, list[float]]]
 ) -> str:
-    content = [["query", "", *names]]
+    content = [["query", *names]]
     totals = dict.fromkeys(names, 0.0)
     for number, times in found.items():
         medians = {name: statistics.median(times[name]) for name in names}
-        content.append([str(number), "", *(f"{medians[name]:.2f}" for name in names)])
+        content.append([str(number), *(f"{medians[name]:.2f}" for name in names)])
         for name in names:
             totals[name] += medians[name]
-    content.append(["all", "", *(f"{totals[name]:.2f}" for name in names)])
+    content.append(["all", *(f"{totals[name]:.2f}" for name in names)])
     lines = [f"# TPC-H from PostgreSQL in Spark, scale factor {described['scale_factor']:g}", ""]
-    lines += [f"Medians in seconds. {described['note']}", "", *table(content), ""]
+    lines += [f"Medians in seconds. {described['note']}", "", *table(content, texts=1), ""]
     lines += [f"`{described['command']}`"]
     return "\n".join(lines) + "\n"
 

@@ -28,7 +28,7 @@ def changing(source: Source) -> AbstractContextManager[None]:
 @contextmanager
 def reading(spark: SparkSession, read: Callable[[], None]) -> Iterator[Callable[[], bool]]:
     """Meanwhile another thread reads; yields whether it still does. Its error is raised at the
-    end.
+    end, or told beside the one that the test has raised.
     """
     errors: list[BaseException] = []
 
@@ -43,10 +43,14 @@ def reading(spark: SparkSession, read: Callable[[], None]) -> Iterator[Callable[
     thread.start()
     try:
         yield thread.is_alive
-    finally:
+    except BaseException as failure:
         thread.join()
-        if errors:
-            raise errors[0]
+        for error in errors:
+            failure.add_note(f"the reader failed, too: {error}")
+        raise
+    thread.join()
+    if errors:
+        raise errors[0]
 
 
 def failed_tasks(spark: SparkSession) -> int:

@@ -244,6 +244,7 @@ def test_a_table_is_cached_bit_by_bit(spark: SparkSession, postgres: PostgresSer
     # What was never read is not needed any more, either.
     again = load(spark, postgres.uri(), dbtable="growing", numPartitions=3).cache()
     assert len(again.take(1)) == 1
+    assert snapshots(postgres) == 1
     again.unpersist()
     wait_for(lambda: snapshots(postgres) == 0)
 
