@@ -1,13 +1,13 @@
-#!/bin/sh
-# Runs the named fuzz targets, or all of them, for SECONDS each. Fails if one crashes, hangs, or
-# takes too much memory. It needs stable Rust and a C++ compiler, for the source of libFuzzer in the
-# crate libfuzzer-sys, but neither a nightly toolchain nor cargo-fuzz.
+#!/usr/bin/env bash
+# Runs the named fuzz targets, or all of them, for SECONDS each, one per processor at a time. Fails
+# if one crashes, hangs, or takes too much memory. It needs stable Rust and a C++ compiler, for the
+# source of libFuzzer in the crate libfuzzer-sys, but neither a nightly toolchain nor cargo-fuzz.
 #
 #   fuzz/run.sh SECONDS [TARGET…]
 #
 # Each target starts from the vectors in spec/vectors and from fuzz/corpus/TARGET, which it only
 # reads. With KEEP=1, the few inputs that reach new code are added to the corpus.
-set -eu
+set -euo pipefail
 seconds=${1:?usage: fuzz/run.sh SECONDS [TARGET…]}
 shift
 cd "$(dirname "$0")"
@@ -17,11 +17,11 @@ target_dir=${CARGO_TARGET_DIR:-$PWD/target}/fuzz
 RUSTC_WRAPPER=$PWD/instrument.sh cargo build --quiet --release --target-dir "$target_dir"
 
 found=$(mktemp -d)
-trap 'rm -rf "$found"' EXIT
+trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$found"' EXIT
 mkdir -p artifacts
-for target; do
-  max_len=8192
-  program=$target_dir/release/$target
+
+fuzz() {
+  local target=$1 kind max_len=8192 program=$target_dir/release/$1
   mkdir -p "$found/$target" "$found/$target.base" "corpus/$target"
   case $target in
   bridge_stream) kind=stream ;;
@@ -41,10 +41,11 @@ for target; do
     2>"$found/$target.log" || {
     tail -n 40 "$found/$target.log" >&2
     echo "fuzz target $target failed; its input is in fuzz/artifacts" >&2
-    exit 1
+    return 1
   }
   sed -n "s/^stat::\(number_of_executed_units\|peak_rss_mb\)/$target: \1/p" "$found/$target.log"
   if [ "${KEEP:-0}" = 1 ]; then
+    local before input name
     before=$(ls "$found/$target.base")
     "$program" -set_cover_merge=1 -max_len="$max_len" "$found/$target.base" "$found/$target" \
       2>/dev/null
@@ -53,4 +54,16 @@ for target; do
       case "$before" in *"$name"*) ;; *) cp "$input" "corpus/$target/$name.$kind" ;; esac
     done
   fi
+}
+
+running=()
+for target; do
+  # All take equally long: the first that began is the first that ends.
+  if [ "${#running[@]}" -ge "$(nproc)" ]; then
+    wait "${running[0]}"
+    running=("${running[@]:1}")
+  fi
+  fuzz "$target" &
+  running+=($!)
 done
+for process in "${running[@]}"; do wait "$process"; done
