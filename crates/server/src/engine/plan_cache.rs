@@ -4,7 +4,9 @@
 //! A statement is its text and the values of its parameters. Its plan is kept if
 //! - every plan of it would be the same: tables and settings never change while the server runs,
 //!   and no function of the statement depends on more than its arguments, as `now()` does;
-//! - it can run many times, also at the same time: its operators keep nothing from a run.
+//! - it can run many times, also at the same time: its operators keep nothing from a run;
+//! - it reads its tables when it runs. `SELECT count(*)` over files is answered while it is planned,
+//!   which is when the files are checked.
 //!
 //! A trivial plan takes microseconds, less than a switch to another thread.
 
@@ -127,6 +129,7 @@ impl PlanCache {
         if let Some(statement) = Statement::of(query)
             && plan.schema.nodes() <= COLUMNS_MAX
             && is_stateless(plan.plan.as_ref())
+            && (plan.tables.is_empty() || !is_answered_by_planning(plan.plan.as_ref()))
         {
             let is_trivial = plan.is_small && is_trivial(&plan.plan);
             self.lock().insert(statement, plan.clone(), is_trivial);
@@ -194,6 +197,12 @@ fn is_stateless(plan: &dyn ExecutionPlan) -> bool {
     let children = plan.children();
     (STATELESS_OPERATORS.contains(&plan.name()) || scans_memory(plan))
         && children.into_iter().all(|child| is_stateless(child.as_ref()))
+}
+
+/// Whether rows come from the plan itself and not from a table.
+fn is_answered_by_planning(plan: &dyn ExecutionPlan) -> bool {
+    matches!(plan.name(), "EmptyExec" | "PlaceholderRowExec")
+        || plan.children().into_iter().any(|child| is_answered_by_planning(child.as_ref()))
 }
 
 /// Whether a stateless plan of few rows has so few bytes to read and so few and simple expressions
