@@ -49,7 +49,7 @@ def read_partition(
     Returns
     -------
     Result
-        Its connection closes with it. After its last row :attr:`Result.receipt` is set.
+        Its connection closes with it. At its end :attr:`Result.receipt` is set.
 
     Raises
     ------

@@ -95,7 +95,8 @@ class Result(_dray.Closing):
     def receipt(self) -> bytes | None:
         """The receipt of a part that was read to its end, for :meth:`Plan.verify`.
 
-        None before the end, and for results of :meth:`Connection.query`.
+        None until reading has come to the end, also while rows of the last batch are not handed
+        out, and for results of :meth:`Connection.query`.
         """
         return self._native.receipt
 

@@ -128,10 +128,12 @@ impl<S: Source> State<S> {
     /// Ends the result: cancels the statement if it still runs, and returns the connection.
     fn end(&mut self, phase: Phase<S>) {
         if let Phase::Reading(mut results) = std::mem::replace(&mut self.phase, phase) {
-            let receipt = results.receipt();
+            self.receipt = match self.phase {
+                Phase::Whole => results.receipt(),
+                _ => None,
+            };
             results.cancel();
             self.stats = results.stats().clone();
-            self.receipt = receipt;
         }
     }
 }
@@ -208,13 +210,11 @@ impl<S: Source> Reader<S> {
         })
     }
 
-    /// The receipt of a part of a plan that was read to its end.
+    /// The receipt of a part of a plan, once its reader has seen the end. The last batch is not
+    /// enough: its rows may still wait to be handed out.
     pub(crate) fn receipt(&self, py: Python<'_>) -> PyResult<Option<Vec<u8>>> {
         let state = self.lock(py)?;
-        Ok(match &state.phase {
-            Phase::Reading(results) => results.receipt(),
-            _ => state.receipt.clone(),
-        })
+        Ok(state.receipt.clone().filter(|_| state.rows.is_none()))
     }
 
     /// Cancels the statement, or asks the thread that is reading to do so.
@@ -240,7 +240,9 @@ impl<S: Source> Reader<S> {
     pub(crate) fn close(&self, py: Python<'_>) -> PyResult<()> {
         let Some(mut state) = self.stop(py, Phase::Closed) else { return Ok(()) };
         state.phase = Phase::Closed;
-        state.rows = None;
+        if state.rows.take().is_some() {
+            state.receipt = None;
+        }
         self.raise()
     }
 

@@ -187,6 +187,23 @@ def test_by_default_a_small_table_is_one_part(client: dray.Connection) -> None:
         assert len(plan) == 1 and "small" in (plan.reason or "")
 
 
+def test_rows_that_were_not_handed_out_have_no_receipt(client: dray.Connection) -> None:
+    with client.partitions("SELECT id FROM groups WHERE id < 50", at_most=1) as plan:
+        with dray.read_partition(plan.partitions[0]) as result:
+            # The rows of the only batch wait in the iterator.
+            next(result.rows())
+            assert result.receipt is None
+        assert result.receipt is None
+        with dray.read_partition(plan.partitions[0]) as result:
+            next(result.rows())
+            result.cancel()
+            assert result.receipt is None
+        with dray.read_partition(plan.partitions[0]) as result:
+            assert len(list(result.rows())) == 50
+            assert result.receipt is not None
+            assert plan.verify([result.receipt]).rows == 50
+
+
 def test_a_part_that_is_read_twice(client: dray.Connection) -> None:
     with client.partitions("SELECT id FROM groups", at_most=3) as plan:
         receipts = [read(part)[1] for part in plan]

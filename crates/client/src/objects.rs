@@ -118,11 +118,14 @@ impl<C: BorrowMut<Connection>> Objects<C> {
         }
     }
 
-    /// Stops the statement if it still runs. The connection is usable afterwards.
+    /// Stops the statement if it still runs. The connection is usable afterwards. Reading on is an
+    /// error, unless all was handed out before.
     pub fn cancel(&mut self) {
+        let is_complete =
+            self.rest.is_none() && self.built.is_empty() && self.results.is_complete();
         self.rest = None;
         self.built.clear();
-        self.results.cancel();
+        self.results.cancel_unless(is_complete);
     }
 }
 

@@ -134,6 +134,8 @@ pub struct Results<C: BorrowMut<Connection>> {
     ended: bool,
     /// An error came before the end.
     failed: bool,
+    /// It was cancelled before all was handed out.
+    cancelled: bool,
 }
 
 /// Rows as they were received.
@@ -221,10 +223,11 @@ impl<C: BorrowMut<Connection>> Results<C> {
             part: None,
             ended: false,
             failed: false,
+            cancelled: false,
         };
         if verdict > Verdict::Continue {
             // The statement was started before the watch decided.
-            results.cancel();
+            results.stop();
             return Err(cancelled());
         }
         match results.receive()? {
@@ -278,6 +281,9 @@ impl<C: BorrowMut<Connection>> Results<C> {
         self.connection.borrow().check_own()?;
         if self.failed {
             return Err(Error::usage("reading the result has failed before"));
+        }
+        if self.cancelled {
+            return Err(cancelled());
         }
         let next = self.gather().and_then(|batch| match (batch, &mut self.part) {
             (Some(batch), Some(part)) => part.add(batch).map(Some),
@@ -347,7 +353,7 @@ impl<C: BorrowMut<Connection>> Results<C> {
     /// Ends the result after an error of its reader: no later call may go on behind it.
     pub(crate) fn fail(&mut self) {
         self.failed = true;
-        self.cancel();
+        self.stop();
     }
 
     /// Counts what `decode` takes as decoding.
@@ -384,8 +390,18 @@ impl<C: BorrowMut<Connection>> Results<C> {
     }
 
     /// Stops the statement if it still runs, and waits for the server to confirm. The connection
-    /// is usable afterwards.
+    /// is usable afterwards. Reading on is an error, unless all was handed out before.
     pub fn cancel(&mut self) {
+        self.cancel_unless(self.is_complete());
+    }
+
+    /// The same for a reader that knows whether it has handed out all.
+    pub(crate) fn cancel_unless(&mut self, is_complete: bool) {
+        self.cancelled |= !is_complete;
+        self.stop();
+    }
+
+    fn stop(&mut self) {
         (self.pending, self.page) = (Pending::default(), None);
         self.ended = true;
         // A forked child leaves the statement to its parent.
@@ -442,7 +458,7 @@ impl<C: BorrowMut<Connection>> Results<C> {
     where
         C: Default,
     {
-        self.cancel();
+        self.stop();
         std::mem::take(&mut self.connection)
     }
 
@@ -482,7 +498,7 @@ impl<C: BorrowMut<Connection>> Results<C> {
         match look(&mut self.watch, &self.progress, &mut self.verdict) {
             Verdict::Continue => Ok(()),
             _ => {
-                self.cancel();
+                self.stop();
                 Err(cancelled())
             }
         }
@@ -511,7 +527,7 @@ impl<C: BorrowMut<Connection>> Results<C> {
             _ => self.stats.receive += began.elapsed(),
         }
         if self.verdict > Verdict::Continue {
-            self.cancel();
+            self.stop();
             return Err(cancelled());
         }
         event.inspect_err(|_| self.ended = true)
@@ -544,7 +560,7 @@ impl<C: BorrowMut<Connection>> Iterator for Results<C> {
 
 impl<C: BorrowMut<Connection>> Drop for Results<C> {
     fn drop(&mut self) {
-        self.cancel();
+        self.stop();
     }
 }
 

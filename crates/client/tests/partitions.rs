@@ -175,6 +175,9 @@ fn a_part_is_read_again() {
     let options = QueryOptions { batch_rows: 100, ..QueryOptions::default() };
     let mut results = connection.read_partition(&part, &options).unwrap();
     assert!(results.next_batch().unwrap().is_some() && results.receipt().is_none());
+    results.cancel();
+    assert!(results.receipt().is_none());
+    assert_eq!(results.next_batch().unwrap_err().kind(), ErrorKind::Cancelled);
     drop(results);
     assert!(connection.is_usable() && !connection.is_in_transaction());
     server.sql("DELETE FROM many WHERE id % 2 = 0");

@@ -111,7 +111,8 @@ impl<C: BorrowMut<Connection>> Results<C> {
     /// handed out, and for other results.
     pub fn receipt(&self) -> Option<Vec<u8>> {
         let PartDigest { digest, receipt, .. } = self.part.as_ref()?;
-        let whole = self.is_complete() && !self.failed && digest.rows == self.stats.rows;
+        let is_given_up = self.failed || self.cancelled;
+        let whole = self.is_complete() && !is_given_up && digest.rows == self.stats.rows;
         whole.then(|| {
             let receipt = Receipt { rows: digest.rows, digest: digest.digest, ..*receipt };
             receipt.encode().to_vec()

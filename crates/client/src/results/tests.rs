@@ -304,15 +304,28 @@ fn a_result_that_is_dropped_half_read_stops_its_statement() {
 }
 
 #[test]
-fn a_cancel_in_the_middle_is_the_end() {
+fn no_batch_comes_after_a_cancel() {
     let (mut connection, seen) = connection(vec![arrived(0..10), arrived(10..20)]);
     let mut results = connection.query("SELECT", &options(10)).unwrap();
     assert!(results.next_batch().unwrap().is_some());
     results.cancel();
-    assert!(results.next_batch().unwrap().is_none());
+    // An end without an error would look whole.
+    assert_eq!(kind(results.next_batch()), ErrorKind::Cancelled);
     results.cancel();
     drop(results);
     assert_eq!(seen.lock().unwrap().stopped, 1);
+}
+
+#[test]
+fn a_cancel_after_the_end_changes_nothing() {
+    let (mut connection, seen) = connection(vec![arrived(0..10), finished()]);
+    let mut results = connection.query("SELECT", &options(10)).unwrap();
+    assert!(results.next_batch().unwrap().is_some());
+    assert!(results.next_batch().unwrap().is_none());
+    results.cancel();
+    assert!(results.next_batch().unwrap().is_none());
+    drop(results);
+    assert_eq!(seen.lock().unwrap().stopped, 0);
 }
 
 #[test]
