@@ -13,13 +13,24 @@ pub fn is_url(text: &str) -> bool {
         && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+.-".contains(&byte))
 }
 
-/// A URL as it may be shown: without a password, a query or a fragment.
+/// Schemes whose URLs may have a container in the place of a user, as in
+/// `abfss://container@account.dfs.core.windows.net/`.
+const WITH_CONTAINER: [&str; 5] = ["abfs", "abfss", "az", "azure", "adl"];
+
+fn has_container(scheme: &str) -> bool {
+    WITH_CONTAINER.iter().any(|known| scheme.eq_ignore_ascii_case(known))
+}
+
+/// A URL as it may be shown: without a user, a password, a query or a fragment.
 pub fn shown(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or_default();
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     match host.rsplit_once('@') {
-        Some((user, host)) if user.contains(':') => format!("{scheme}://{host}{path}"),
+        // A user's name can be a secret, too: some stores take tokens there.
+        Some((user, host)) if user.contains(':') || !has_container(scheme) => {
+            format!("{scheme}://{host}{path}")
+        }
         _ => url.to_owned(),
     }
 }
@@ -41,9 +52,8 @@ impl Location {
     pub fn parse(text: &str) -> Result<Self, StoreError> {
         let usage = |what: String| StoreError::new(StoreErrorKind::Usage, what);
         let url = Url::parse(text).map_err(|cause| usage(format!("it is no URL: {cause}")))?;
-        // abfss://container@account.dfs.core.windows.net/ has a user by its form.
-        let is_container = matches!(url.scheme(), "abfs" | "abfss" | "az" | "azure" | "adl");
-        if url.password().is_some() || (!url.username().is_empty() && !is_container) {
+        let has_user = !url.username().is_empty() && !has_container(url.scheme());
+        if url.password().is_some() || has_user {
             return Err(usage(
                 "it has a user or a password; credentials are read from the environment".into(),
             ));
@@ -127,13 +137,22 @@ mod tests {
             "https://h/x?sig=hidden",
             "s3://b/x#hidden",
             "https://me:hidden@h/x",
+            "https://hidden@h/x",
+            "s3://hidden@b/x",
+            "S3://hidden@b/x",
+            "abfss://c:hidden@a.net/x",
         ];
         for url in urls {
             let error = Location::parse(url).unwrap_err();
             assert!(!error.to_string().contains("hidden"), "{error}");
+            assert!(!shown(url).contains("hidden"), "{}", shown(url));
         }
         assert_eq!(shown("s3://me:hidden@b/x@y?z#t"), "s3://b/x@y");
-        assert_eq!(shown("abfss://c@a.net/x"), "abfss://c@a.net/x");
+        assert_eq!(shown("https://me@b@h:81/x@y"), "https://h:81/x@y");
+        for container in ["abfs", "abfss", "az", "azure", "adl", "ABFSS"] {
+            let url = format!("{container}://c@a.net/x");
+            assert_eq!(shown(&url), url);
+        }
         for url in ["file:///x", "memory:///x", "ftp://h/x", "s3:///x"] {
             assert!(Location::parse(url).unwrap_err().to_string().contains("expected s3://"));
         }
