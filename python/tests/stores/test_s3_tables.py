@@ -90,6 +90,7 @@ def test_every_kind_of_file(s3: S3, serve: Serve, tmp_path: Path, in_memory: boo
         "sub/a.csv": csv(table.slice(0, 500)),
         "sub/b.csv": csv(table.slice(500)),
         "notes.txt": b"no table",
+        "empty.parquet": b"",
         "_hidden.csv": b"x",
         "sub/.hidden/c.csv": b"x",
     }
@@ -98,6 +99,8 @@ def test_every_kind_of_file(s3: S3, serve: Serve, tmp_path: Path, in_memory: boo
         s3.put(f"kinds/{name}", body)
         (local / name).parent.mkdir(parents=True, exist_ok=True)
         (local / name).write_bytes(body)
+    # What some tools put into the place of a folder.
+    s3.put("kinds/marked.csv/", b"")
     more = ["--in-memory"] if in_memory else []
     stored, here = serve(f"s3://{BUCKET}/kinds", *more), serve(str(local), *more)
     # The same tables, columns and numbers of rows as from a local folder.

@@ -85,7 +85,7 @@ fn is_one_table(folder: &Folder) -> bool {
 /// One table for each data file and each subfolder with data files.
 async fn each_entry(folder: Folder, types: &PartitionTypes) -> Result<Vec<Source>, CatalogError> {
     let mut sources = Vec::new();
-    let mut files = folder.files.into_iter().peekable();
+    let mut files = folder.files.into_iter().filter(|file| file.bytes > 0).peekable();
     while let Some(file) = files.next() {
         let Some(subfolder) = file.folders.first().cloned() else {
             if let Some((stem, _)) = split_ending(&file.name) {

@@ -10,6 +10,8 @@ async fn folders() {
     folder.write("lake/orders.csv", "o\n1\n");
     folder.write("lake/README.md", "no data");
     folder.write("lake/_SUCCESS", "");
+    folder.write("lake/empty.csv", "");
+    folder.write("lake/empty.parquet", "");
     folder.write("lake/nothing/here.txt", "no data");
     folder.write("lake/parts/deep/b.parquet", &first);
     folder.write("lake/parts/a.parquet", &first);
