@@ -36,6 +36,7 @@
 
 mod arrow;
 mod csv_types;
+mod dates;
 mod error;
 mod fingerprint;
 mod json_numbers;

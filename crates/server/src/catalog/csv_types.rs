@@ -7,18 +7,17 @@ use std::io::{BufReader, Read};
 use std::sync::Arc;
 
 use datafusion::arrow::array::{AsArray, StringArray};
-use datafusion::arrow::compute::kernels::cast_utils::{Parser, string_to_datetime};
 use datafusion::arrow::csv::ReaderBuilder;
 use datafusion::arrow::csv::reader::Format;
-use datafusion::arrow::datatypes::{DataType, Date32Type, Field, Schema, TimeUnit};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use datafusion::error::{DataFusionError, Result};
+
+use super::dates::{TimestampForm, date, timestamp};
 
 /// Bytes of a file that are read at a time.
 const BUFFER_BYTES: usize = 256 << 10;
 /// A float represents every integer up to this one.
 pub(super) const EXACT_FLOAT_MAX: u64 = 1 << 53;
-/// Maximum fraction digits of a second.
-const NANOSECOND_DIGITS: usize = 9;
 
 /// The columns of a file, and the kinds of their values.
 #[derive(Debug, Clone)]
@@ -164,36 +163,21 @@ impl ValueKinds {
 
     /// Whether the value is a date, or a timestamp in the range of nanoseconds.
     fn add_time(&mut self, value: &str) -> bool {
-        if value.len() == 10 {
-            let is_date = value.as_bytes()[4] == b'-' && Date32Type::parse(value).is_some();
-            self.date |= is_date;
-            return is_date;
+        if date(value).is_some() {
+            self.date = true;
+            return true;
         }
-        // YYYY-MM-DD hh:mm:ss, then a fraction, then a zone.
-        let Some((seconds, rest)) =
-            value.split_at_checked(19).filter(|(seconds, _)| seconds.as_bytes()[13] == b':')
-        else {
-            return false;
+        let Some(TimestampForm { digits, is_zoned }) = timestamp(value) else { return false };
+        let unit = match digits {
+            0 => TimeUnit::Second,
+            1..=3 => TimeUnit::Millisecond,
+            4..=6 => TimeUnit::Microsecond,
+            _ => TimeUnit::Nanosecond,
         };
-        let fraction = rest.strip_prefix('.').unwrap_or_default();
-        let digits = fraction.bytes().take_while(u8::is_ascii_digit).count();
-        let is_timestamp = matches!(seconds.as_bytes()[10], b' ' | b'T')
-            && digits <= NANOSECOND_DIGITS
-            && string_to_datetime(&chrono::Utc, value)
-                .is_ok_and(|time| time.timestamp_nanos_opt().is_some());
-        if is_timestamp {
-            let unit = match digits {
-                0 => TimeUnit::Second,
-                1..=3 => TimeUnit::Millisecond,
-                4..=6 => TimeUnit::Microsecond,
-                _ => TimeUnit::Nanosecond,
-            };
-            self.timestamp = self.timestamp.max(Some(unit));
-            let is_zoned = rest.len() > digits + usize::from(digits > 0);
-            self.zoned |= is_zoned;
-            self.zoneless |= !is_zoned;
-        }
-        is_timestamp
+        self.timestamp = self.timestamp.max(Some(unit));
+        self.zoned |= is_zoned;
+        self.zoneless |= !is_zoned;
+        true
     }
 
     fn data_type(self) -> DataType {

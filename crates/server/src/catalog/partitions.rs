@@ -3,12 +3,11 @@
 use std::path::Path;
 use std::str::FromStr;
 
-use datafusion::arrow::array::types::Date32Type;
-use datafusion::arrow::compute::kernels::cast_utils::Parser;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 
 use super::CatalogError;
+use super::dates::date;
 
 /// The value of a folder for rows without one, as Hive writes it.
 const NULL_VALUE: &str = "__HIVE_DEFAULT_PARTITION__";
@@ -152,12 +151,6 @@ impl Type {
     }
 }
 
-/// Days since 1970-01-01 of YYYY-MM-DD.
-fn date(text: &str) -> Option<i32> {
-    let is_long = text.len() == 10 && text.as_bytes().get(4) == Some(&b'-');
-    Date32Type::parse(text).filter(|_| is_long)
-}
-
 /// A folder's name as key and value.
 pub(super) fn key_value(folder: &str) -> Option<(&str, &str)> {
     folder.split_once('=').filter(|(key, _)| !key.is_empty())
@@ -215,6 +208,8 @@ mod tests {
             (["k=2024-01-31", null], DataType::Date32),
             (["k=2024-01-31", "k=2024-02-30"], DataType::Utf8),
             (["k=2024-01-31", "k=1"], DataType::Utf8),
+            (["k=2024-01-31", "k=2024-01-3x"], DataType::Utf8),
+            (["k=2024-01-31", "k=2024-1-12B"], DataType::Utf8),
             ([null, null], DataType::Utf8),
         ] {
             let partitions = of(&folders, "").unwrap();
