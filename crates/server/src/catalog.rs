@@ -39,6 +39,7 @@ mod csv_types;
 mod dates;
 mod error;
 mod fingerprint;
+mod float_digits;
 mod json_numbers;
 mod listing;
 mod load;

@@ -1,7 +1,8 @@
 //! The types of a CSV file's columns, inferred from all of its rows.
 //!
 //! A column has the narrowest type that represents each of its values exactly. A number with
-//! leading zeros, as in postal codes, or an integer beyond 64 bits makes the column text.
+//! leading zeros, as in postal codes, an integer beyond 64 bits, or more digits than a float keeps
+//! make the column text.
 
 use std::io::{BufReader, Read};
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use datafusion::error::{DataFusionError, Result};
 
 use super::dates::{TimestampForm, date, timestamp};
+use super::float_digits::keeps_digits;
 
 /// Bytes of a file that are read at a time.
 const BUFFER_BYTES: usize = 256 << 10;
@@ -156,7 +158,8 @@ impl ValueKinds {
         }
         let is_plain =
             rest.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-'));
-        let is_float = is_plain && value.parse::<f64>().is_ok_and(f64::is_finite);
+        let is_float =
+            is_plain && value.parse::<f64>().is_ok_and(f64::is_finite) && keeps_digits(value);
         self.float |= is_float;
         is_float
     }

@@ -43,7 +43,7 @@ use futures::{FutureExt, StreamExt, stream};
 
 use super::arrow::{self, IpcFormat, ReadOptions};
 use super::csv_types;
-use super::json_numbers::{IntegerChecker, LargeIntegers};
+use super::json_numbers::{LargeIntegers, NumberChecker};
 use super::served::{CheckedFile, FileError};
 use super::store::ServedFiles;
 use super::text::{ArrayRows, Budget, BudgetReader, LineRange};
@@ -96,7 +96,7 @@ pub(super) fn infer_json(
 ) -> Result<(Schema, u64)> {
     let mut count = 0;
     let mut large = LargeIntegers::default();
-    let text = Box::new(IntegerChecker::new(compression.convert_read(file)?));
+    let text = Box::new(NumberChecker::new(compression.convert_read(file)?));
     let rows = json_rows(text, is_array, budget.clone());
     let rows = ValueIter::new(BufReader::with_capacity(BUFFER_BYTES, rows), None).inspect(|row| {
         budget.renew();

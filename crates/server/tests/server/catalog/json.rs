@@ -66,6 +66,11 @@ async fn json_keeps_all_digits() {
             "line 2, column 8: the integer -9223372036854775809 ",
         ),
         (
+            "digits.json",
+            "{\"a\":0.5}\n{\"a\":12345678901234567.89}\n",
+            "line 2, column 6: the number 12345678901234567.89 would lose digits ",
+        ),
+        (
             "float.json",
             "{\"a\":1.5}\n{\"a\":9007199254740993}\n",
             "row 2: 'a' is 9007199254740993, ",
