@@ -16,8 +16,10 @@
 //! - `key=value` folders add a column for each key ([`partitions`]): a 64-bit integer if all values
 //!   are integers, a date if all are dates, else text. Statements that compare it to constants read
 //!   only the folders that fit.
-//! - Names beginning with `.` or `_` are ignored, and in folders also empty files and files of
-//!   other kinds.
+//! - Names beginning with `.` or `_` are ignored, and in folders also empty files. Files of other
+//!   kinds are left out with a warning.
+//! - Links to folders are followed, except for those to a folder above them. Two links to one folder
+//!   are two folders.
 //!
 //! The files of one table are of one kind and have the same columns, matched by name (Parquet,
 //! JSON) or by position (CSV, Arrow). With `union_by_name`, columns that only some files have are

@@ -214,6 +214,25 @@ fn it_warns_of_what_is_doubtful() {
 }
 
 #[test]
+fn it_warns_of_what_it_leaves_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    std::fs::create_dir(path("t")).unwrap();
+    for (name, text) in [("t/a.csv", "n\n1\n"), ("t/b.cvs", "n\n2\n"), ("t/c.CSV~", "n\n3\n")] {
+        std::fs::write(path(name), text).unwrap();
+    }
+    std::fs::write(path("t/empty.txt"), "").unwrap();
+    std::os::unix::fs::symlink(path(""), path("t/up")).unwrap();
+    let table = format!("t={}", path("t"));
+    for named in [path("t"), path(""), table] {
+        let log = log_of(&["--listen", "tcp://127.0.0.1:0", &named]);
+        assert!(log.contains("such as") && log.contains("t/b.cvs'"), "{log}");
+        assert!(log.contains("files=2"), "{log}");
+        assert!(log.contains("t/up' leads to a folder above it"), "{log}");
+    }
+}
+
+#[test]
 fn it_lists_what_it_serves() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("goods.csv");

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
+use tracing::warn;
 
 use super::arrow::IpcFormat;
 use super::naming::{TableSpec, split_ending, table_name};
@@ -63,9 +64,8 @@ pub(super) async fn find(
         Tree::Folder(folder) => folder,
     };
     let sources = if name.is_some() || is_one_table(&folder) {
-        let files = folder.files.into_iter().filter(|file| !file.is_behind_link).collect();
         let stem = split_ending(&folder.name).map_or(folder.name.as_str(), |(stem, _)| stem);
-        Vec::from_iter(one_folder(name, stem, &folder.path, 0, files, types).await?)
+        Vec::from_iter(one_folder(name, stem, &folder.path, 0, folder.files, types).await?)
     } else {
         each_entry(folder, types).await?
     };
@@ -85,9 +85,11 @@ fn is_one_table(folder: &Folder) -> bool {
 /// One table for each data file and each subfolder with data files.
 async fn each_entry(folder: Folder, types: &PartitionTypes) -> Result<Vec<Source>, CatalogError> {
     let mut sources = Vec::new();
+    let mut others = LeftOut::default();
     let mut files = folder.files.into_iter().filter(|file| file.bytes > 0).peekable();
     while let Some(file) = files.next() {
         let Some(subfolder) = file.folders.first().cloned() else {
+            others.add(&file);
             if let Some((stem, _)) = split_ending(&file.name) {
                 let name = name_or(None, stem, &file)?;
                 sources.push(one_file(name, file).await?);
@@ -103,7 +105,37 @@ async fn each_entry(folder: Folder, types: &PartitionTypes) -> Result<Vec<Source
         let stem = split_ending(&subfolder).map_or(subfolder.as_str(), |(stem, _)| stem);
         sources.extend(one_folder(None, stem, &path, 1, all, types).await?);
     }
+    if !sources.is_empty() {
+        others.warn(&folder.path);
+    }
     Ok(sources)
+}
+
+/// Files of a folder that no table has, since their ending is unknown.
+#[derive(Debug, Default)]
+struct LeftOut {
+    files: u64,
+    first: Option<PathBuf>,
+}
+
+impl LeftOut {
+    fn add(&mut self, entry: &Entry) {
+        if split_ending(&entry.name).is_none() {
+            self.files += 1;
+            self.first.get_or_insert_with(|| entry.path.clone());
+        }
+    }
+
+    fn warn(&self, folder: &Path) {
+        if let Some(first) = &self.first {
+            warn!(
+                files = self.files,
+                "files of unknown kinds are left out of '{}', such as '{}'",
+                folder.display(),
+                first.display()
+            );
+        }
+    }
 }
 
 async fn one_file(name: String, entry: Entry) -> Result<Source, CatalogError> {
@@ -147,10 +179,13 @@ async fn one_folder(
     types: &PartitionTypes,
 ) -> Result<Option<Source>, CatalogError> {
     let mut files = Vec::new();
+    let mut others = LeftOut::default();
     for entry in entries.into_iter().filter(|entry| entry.bytes > 0) {
+        others.add(&entry);
         files.extend(data_file(entry).await?);
     }
     let Some(first) = files.first() else { return Ok(None) };
+    others.warn(path);
     if let Some(other) =
         files.iter().find(|file| file.kind != first.kind || file.ending != first.ending)
     {

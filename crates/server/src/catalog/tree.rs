@@ -5,9 +5,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use dray_store::{Found, Location, Object, Store, StoreErrorKind, is_url, shown};
+use tracing::warn;
 
 use super::CatalogError;
 use super::naming::{file_name, split_ending};
+use super::partitions::key_value;
 
 /// What a path leads to.
 pub(super) enum Tree {
@@ -33,8 +35,6 @@ pub(super) struct Entry {
     pub(super) name: String,
     pub(super) bytes: u64,
     pub(super) place: Place,
-    /// Whether its first folder is a link. Only tables of their own follow such.
-    pub(super) is_behind_link: bool,
 }
 
 /// Where a file is.
@@ -67,7 +67,6 @@ async fn look_in_store(path: &Path, url: &str) -> Result<Tree, CatalogError> {
             name,
             bytes: object.bytes(),
             place: Place::Store(object),
-            is_behind_link: false,
         }),
         Found::Folder(objects) => {
             let entry = |(key, object): (String, Object)| {
@@ -80,7 +79,6 @@ async fn look_in_store(path: &Path, url: &str) -> Result<Tree, CatalogError> {
                     name,
                     bytes: object.bytes(),
                     place: Place::Store(object),
-                    is_behind_link: false,
                 })
             };
             let files = objects.into_iter().filter_map(entry).collect();
@@ -98,20 +96,20 @@ fn look_here(path: &Path) -> Result<Tree, CatalogError> {
     if !metadata.is_dir() {
         let path = path.to_owned();
         let (bytes, place) = (metadata.len(), Place::Local);
-        let folders = Vec::new();
-        return Ok(Tree::File(Entry { path, folders, name, bytes, place, is_behind_link: false }));
+        return Ok(Tree::File(Entry { path, folders: Vec::new(), name, bytes, place }));
     }
     let mut files = Vec::new();
-    walk(path, &mut Vec::new(), false, &mut files)?;
+    walk(path, &mut Vec::new(), &mut vec![real(path)?], &mut files)?;
     Ok(Tree::Folder(Folder { path: path.to_owned(), name, files }))
 }
 
-/// Adds the files below a folder, sorted by path. Links to folders are followed in the first folder
-/// alone, because they could form a cycle.
+/// Adds the files below a folder, sorted by path. Links to folders are followed, unless they lead
+/// to a folder above. `above` are the real paths of the first folder, and of those with the links
+/// that were followed up to here.
 fn walk(
     folder: &Path,
     folders: &mut Vec<String>,
-    is_behind_link: bool,
+    above: &mut Vec<PathBuf>,
     files: &mut Vec<Entry>,
 ) -> Result<(), CatalogError> {
     for path in entries(folder)? {
@@ -119,28 +117,41 @@ fn walk(
         let metadata = match fs::metadata(&path) {
             Ok(metadata) => metadata,
             // A link that leads nowhere, of no kind that is served.
-            Err(_) if split_ending(&name).is_none() => continue,
+            Err(error) if split_ending(&name).is_none() && key_value(&name).is_none() => {
+                warn!("'{}' is left out: {error}", path.display());
+                continue;
+            }
             Err(error) => return Err(CatalogError::unreadable(&path, error)),
         };
-        if metadata.is_dir() {
-            let is_link = path.is_symlink();
-            if !is_link || folders.is_empty() {
-                folders.push(name);
-                walk(&path, folders, is_behind_link || is_link, files)?;
-                folders.pop();
-            }
-        } else {
-            files.push(Entry {
-                path,
-                folders: folders.clone(),
-                name,
-                bytes: metadata.len(),
-                place: Place::Local,
-                is_behind_link,
-            });
+        if !metadata.is_dir() {
+            let (folders, bytes, place) = (folders.clone(), metadata.len(), Place::Local);
+            files.push(Entry { path, folders, name, bytes, place });
+            continue;
         }
+        let depth = above.len();
+        if path.is_symlink() {
+            let target = real(&path)?;
+            above.push(real(folder)?);
+            if above.iter().any(|folder| folder.starts_with(&target)) {
+                warn!("the link '{}' leads to a folder above it, and is left out", path.display());
+                above.truncate(depth);
+                continue;
+            }
+            if above.first().is_some_and(|first| target.starts_with(first)) {
+                warn!("the files behind the link '{}' are served twice", path.display());
+            }
+        }
+        folders.push(name);
+        walk(&path, folders, above, files)?;
+        folders.pop();
+        above.truncate(depth);
     }
     Ok(())
+}
+
+/// The path without links.
+fn real(path: &Path) -> Result<PathBuf, CatalogError> {
+    fs::canonicalize(path).map_err(|error| CatalogError::unreadable(path, error))
 }
 
 /// The entries of a folder that aren't hidden, sorted.

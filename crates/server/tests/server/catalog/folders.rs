@@ -57,6 +57,47 @@ async fn key_value_folders_add_columns() {
 }
 
 #[tokio::test]
+async fn links_to_folders_are_followed() {
+    let folder = Folder::new();
+    let link = |to: &str, at: &str| {
+        std::os::unix::fs::symlink(folder.path(to), folder.path(at)).unwrap();
+    };
+    folder.write("sales/year=2023/a.csv", "n\n1\n");
+    folder.write("other disk/year=2024/month=1/b.csv", "n\n2\n");
+    folder.write("deep/b/c.csv", "n\n4\n");
+    folder.write("flat/a.csv", "n\n1\n");
+    folder.write("old/year=2023/month=2/a.csv", "n\n8\n");
+    fs::create_dir(folder.path("more")).unwrap();
+    link("other disk/year=2024/month=1", "sales/year=2024");
+    link("other disk/year=2024/month=1", "old/year=2023/month=1");
+    link("deep", "flat/first");
+    link("flat/a.csv", "deep/b/file.csv");
+    link("deep", "more/x");
+    link("flat", "more/y");
+    // Back to folders above: of the table, beside it on the way here, and above the table.
+    for (to, at) in [("flat", "flat/self"), ("flat", "deep/b/up"), ("deep", "deep/b/near")] {
+        link(to, at);
+    }
+    link("", "flat/all");
+    link("nowhere", "flat/README");
+    let ctx =
+        open([folder.path("sales"), folder.path("old"), format!("f={}", folder.path("flat"))])
+            .await;
+    for (sql, expected) in [
+        ("SELECT year, n FROM sales ORDER BY 1", "2023,1\n2024,2\n"),
+        ("SELECT month, n FROM old ORDER BY 1", "1,2\n2,8\n"),
+        ("SELECT n, count(*) FROM f GROUP BY n ORDER BY n", "1,2\n4,1\n"),
+    ] {
+        assert_eq!(query(&ctx, sql).await.unwrap(), expected, "{sql}");
+    }
+    let ctx = open([folder.path("more")]).await;
+    assert_eq!(tables(&ctx).await, "x y");
+    link("nowhere", "sales/year=2025");
+    let error = open_error([folder.path("sales")]).await;
+    assert!(error.contains("year=2025"), "{error}");
+}
+
+#[tokio::test]
 async fn files_of_one_table_must_go_together() {
     let folder = Folder::new();
     folder.write("same/a.csv", "a,b\n1,\n");
