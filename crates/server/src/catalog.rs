@@ -35,6 +35,9 @@
 //! integer column, drop the time in a date column, and skip columns that the sample lacks. The same
 //! pass finds strings that are not UTF-8. An empty CSV field is NULL. A CSV column without values
 //! is text, and one without a name is named by its position (`column_110`).
+//!
+//! **Timestamps that Parquet files have as INT96 are read twice, too** ([`int96`]): they are
+//! nanoseconds if these hold all of a table's, else microseconds.
 
 mod arrow;
 mod csv_types;
@@ -42,6 +45,7 @@ mod dates;
 mod error;
 mod fingerprint;
 mod float_digits;
+mod int96;
 mod json_numbers;
 mod listing;
 mod load;

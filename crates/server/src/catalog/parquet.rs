@@ -14,20 +14,26 @@ use datafusion::parquet::basic::Type as PhysicalType;
 use datafusion::parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 
 use super::served::{OversizedColumn, ServedFile};
-use super::tables::Columns;
-use super::{parquet_types, store};
+use super::tables::{Columns, Inferred};
+use super::{int96, parquet_types, store};
 
 /// Rows of the engine's batches.
 const BATCH_ROWS: u64 = 8192;
 /// A file ends with the length of its footer (4 bytes) and "PAR1".
 const TAIL_BYTES: u64 = 8;
 
+/// The format of a table's files, with timestamps of INT96 in nanoseconds or in microseconds.
+pub(super) fn format(state: &SessionState, has_micros: bool) -> ParquetFormat {
+    let format = ParquetFormat::default().with_options(state.default_table_options().parquet);
+    format.with_coerce_int96(has_micros.then(|| "us".to_owned()))
+}
+
 /// Reads the columns and the number of rows of a file.
 pub(super) async fn infer(
     state: &SessionState,
     file: &ServedFile,
     batch_bytes_max: u64,
-) -> Result<(Columns, Option<u64>)> {
+) -> Result<Inferred> {
     let location =
         Path::parse(&file.name).map_err(|cause| DataFusionError::External(Box::new(cause)))?;
     let store = state.runtime_env().object_store(store::file_url(&file.name)?)?;
@@ -38,13 +44,21 @@ pub(super) async fn infer(
         .fetch_metadata()
         .await?;
     let rows = check(&metadata, file.bytes()).map_err(DataFusionError::Execution)?;
-    let format = ParquetFormat::default().with_options(state.default_table_options().parquet);
-    let schema = format.infer_schema(state as &dyn Session, &store, &[object]).await?;
+    let objects = [object];
+    let session = state as &dyn Session;
+    let schema = format(state, false).infer_schema(session, &store, &objects).await?;
     parquet_types::check(&metadata, &schema).map_err(DataFusionError::Execution)?;
     let oversized =
         metadata.row_groups().iter().flat_map(|group| oversized(group, &schema, batch_bytes_max));
     file.set_oversized(oversized.collect());
-    Ok((Columns::Typed(schema), Some(rows)))
+    let int96 = match int96::has_any(&metadata) {
+        true => {
+            let in_micros = format(state, true).infer_schema(session, &store, &objects).await?;
+            Some(int96::look_at(store.as_ref(), &location, &metadata, &schema, in_micros).await?)
+        }
+        false => None,
+    };
+    Ok(Inferred { columns: Columns::Typed(schema), rows: Some(rows), int96 })
 }
 
 /// Refuses a footer that is longer than its file, which the reader does not notice.

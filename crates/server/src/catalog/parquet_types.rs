@@ -12,9 +12,7 @@ use datafusion::parquet::schema::types::ColumnDescriptor;
 /// Checks the columns of a file, for which the library found this schema.
 pub(super) fn check(metadata: &ParquetMetaData, schema: &Schema) -> Result<(), String> {
     let columns = metadata.file_metadata().schema_descr().columns();
-    let mut types = Vec::with_capacity(columns.len());
-    schema.fields().iter().for_each(|field| add_leaves(field.data_type(), &mut types));
-    let mut pairs = columns.iter().zip(types);
+    let mut pairs = columns.iter().zip(leaves(schema));
     match pairs.find(|(column, data_type)| !is_readable(column, data_type)) {
         None => Ok(()),
         Some((column, data_type)) => Err(format!(
@@ -26,7 +24,14 @@ pub(super) fn check(metadata: &ParquetMetaData, schema: &Schema) -> Result<(), S
     }
 }
 
-/// Adds the types of the columns that are stored for a type, in their order.
+/// The types of the columns that are stored, in their order.
+pub(super) fn leaves(schema: &Schema) -> Vec<&DataType> {
+    let mut types = Vec::new();
+    schema.fields().iter().for_each(|field| add_leaves(field.data_type(), &mut types));
+    types
+}
+
+/// Adds the types of the columns that are stored for a type.
 fn add_leaves<'a>(data_type: &'a DataType, leaves: &mut Vec<&'a DataType>) {
     match data_type {
         DataType::Struct(fields) => {

@@ -10,13 +10,13 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef}
 use datafusion::datasource::TableProvider;
 use datafusion::datasource::file_format::FileFormat;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
-use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig};
 use datafusion::error::{DataFusionError, Result as EngineResult};
 use datafusion::prelude::SessionContext;
 use futures::{StreamExt, TryStreamExt};
 
 use super::arrow::{self, IpcFormat};
+use super::int96::Int96Columns;
 use super::partitioned::PartitionedTable;
 use super::rows::{RowFormat, RowKind};
 use super::served::ServedFile;
@@ -59,15 +59,16 @@ impl Opener<'_> {
         let format = self.format(source).await;
         let format = format.map_err(|error| CatalogError::unreadable(&source.path, error))?;
         let infer = |file: &Arc<ServedFile>| self.infer(Arc::clone(file), format.clone());
-        let files: Vec<FileColumns> = futures::stream::iter(source.files.iter().map(infer))
+        let mut files: Vec<FileColumns> = futures::stream::iter(source.files.iter().map(infer))
             .buffered(self.options.threads.max(1))
             .try_collect()
             .await?;
+        let has_micros = choose_unit(&mut files)?;
         let rows = files.iter().map(|file| file.rows).sum();
         let schema = merge(source.kind, files, self.options.union_by_name)?;
         check_names(source, &schema)?;
 
-        let format = format.file_format(self);
+        let format = format.file_format(self, has_micros);
         if !source.partitions.columns.is_empty() {
             let files = Arc::clone(&self.files);
             let (served, partitions) = (&source.files, &source.partitions);
@@ -129,14 +130,14 @@ impl Opener<'_> {
                 tokio::task::spawn_blocking(move || infer_rows(&file, format.kind, budget)).await
             }
         };
-        let (columns, rows) = match inferred {
+        let Inferred { columns, rows, int96 } = match inferred {
             Ok(Ok(inferred)) => inferred,
             Ok(Err(error)) => return Err(CatalogError::unreadable(&path, error)),
             Err(error) => return Err(CatalogError::unreadable(&path, error)),
         };
         match columns.is_empty() {
             true => Err(CatalogError::EmptyFile { path }),
-            false => Ok(FileColumns { path, columns, rows }),
+            false => Ok(FileColumns { path, columns, rows, int96 }),
         }
     }
 }
@@ -149,23 +150,25 @@ enum Format {
 }
 
 impl Format {
-    fn file_format(self, opener: &Opener<'_>) -> Arc<dyn FileFormat> {
+    fn file_format(self, opener: &Opener<'_>, has_micros: bool) -> Arc<dyn FileFormat> {
         match self {
-            Self::Parquet => {
-                let options = opener.context.state().default_table_options().parquet;
-                Arc::new(ParquetFormat::default().with_options(options))
-            }
+            Self::Parquet => Arc::new(parquet::format(&opener.context.state(), has_micros)),
             Self::Rows(format) => Arc::new(format),
         }
     }
 }
 
-/// The columns of a file, and the number of rows if they were counted.
-type Inferred = (Columns, Option<u64>);
+/// What was learnt about a file.
+pub(super) struct Inferred {
+    pub(super) columns: Columns,
+    /// The number of rows, if they were counted.
+    pub(super) rows: Option<u64>,
+    pub(super) int96: Option<Int96Columns>,
+}
 
 fn infer_rows(file: &Arc<ServedFile>, kind: RowKind, budget: Budget) -> EngineResult<Inferred> {
     let open = || file.open().map_err(|error| DataFusionError::External(Box::new(error)));
-    Ok(match kind {
+    let (columns, rows) = match kind {
         RowKind::Csv { delimiter, has_header, compression } => {
             let columns = rows::infer_csv(&open, delimiter, has_header, compression, &budget)?;
             let rows = columns.rows;
@@ -176,7 +179,8 @@ fn infer_rows(file: &Arc<ServedFile>, kind: RowKind, budget: Budget) -> EngineRe
             (Columns::Typed(Arc::new(schema)), Some(rows))
         }
         RowKind::Arrow(format) => (Columns::Typed(arrow::infer(&open()?, format)?), None),
-    })
+    };
+    Ok(Inferred { columns, rows, int96: None })
 }
 
 /// Whether a JSON file is an array of rows, not one row per line.
@@ -196,6 +200,26 @@ struct FileColumns {
     path: PathBuf,
     columns: Columns,
     rows: Option<u64>,
+    int96: Option<Int96Columns>,
+}
+
+/// Whether timestamps of INT96 are read in microseconds: nanoseconds don't hold all of them. Then
+/// the files' columns have these types. Fails if neither unit holds all.
+fn choose_unit(files: &mut [FileColumns]) -> Result<bool, CatalogError> {
+    let lost = files.iter().find_map(|file| file.int96.as_ref()?.lost_in_nanos.clone());
+    let Some(far) = lost else { return Ok(false) };
+    for file in files {
+        let Some(int96) = file.int96.take() else { continue };
+        if let Some(fine) = int96.lost_in_micros {
+            let what = format!(
+                "nanoseconds do not hold all timestamps (INT96) of column '{far}', and \
+                 microseconds not those of column '{fine}'; rewrite them as INT64"
+            );
+            return Err(CatalogError::unreadable(&file.path, what));
+        }
+        file.columns = Columns::Typed(int96.in_micros);
+    }
+    Ok(true)
 }
 
 pub(super) enum Columns {
