@@ -6,7 +6,8 @@ use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use object_store::{MultipartUpload, ObjectStoreExt};
+use object_store::path::Path;
+use object_store::{MultipartUpload, ObjectStoreExt, ObjectStoreScheme};
 use tokio::task::JoinHandle;
 
 use crate::{Location, Store, StoreError, StoreErrorKind, runtime};
@@ -39,7 +40,8 @@ impl Uploading {
         mem::take(&mut *self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Ends an upload that is not finished: its parts are removed. Does nothing to one that is.
+    /// Ends an upload that is not finished: its parts are removed, except from Azure, which drops
+    /// them after a week. Does nothing to one that is.
     ///
     /// # Errors
     /// If the store can't be reached. Then its parts stay until the store's own rules remove them.
@@ -73,7 +75,8 @@ pub struct Upload {
 
 impl Upload {
     /// Starts to write the object at a location. The store is asked, so wrong credentials are found
-    /// here. An object that is there stays until [`Self::finish`].
+    /// here; of Azure, whether they allow writing turns out with the first part. An object that is
+    /// there stays until [`Self::finish`].
     ///
     /// # Errors
     /// If the location is no object's, or the store can't be written to.
@@ -84,7 +87,11 @@ impl Upload {
         let store = Store::open(location)?;
         let (client, path) = (store.client().clone(), location.path.clone());
         let asking = store.clone();
+        let is_azure = location.scheme == ObjectStoreScheme::MicrosoftAzure;
         let upload = runtime::wait(async move {
+            if is_azure {
+                ask_azure(&asking, &path).await?;
+            }
             client.put_multipart(&path).await.map_err(|cause| match cause {
                 object_store::Error::NotImplemented { .. } => StoreError::new(
                     StoreErrorKind::Usage,
@@ -171,6 +178,22 @@ impl Upload {
         }
         drop(state);
         Ok(self.bytes)
+    }
+}
+
+/// Asks for an object that may be there. Azure's uploads begin without a request, so the first part
+/// would be the first to fail.
+async fn ask_azure(store: &Store, path: &Path) -> Result<(), StoreError> {
+    // Not a HEAD, whose answer does not tell a missing container from a missing object. The body
+    // is not read.
+    let Err(cause) = store.client().get(path).await else { return Ok(()) };
+    let error = store.error(&cause);
+    // Who may not read may still write.
+    let may_write = cause.to_string().contains("<Code>AuthorizationPermissionMismatch</Code>");
+    match error.kind() {
+        StoreErrorKind::NotFound => Ok(()),
+        _ if may_write => Ok(()),
+        _ => Err(error),
     }
 }
 

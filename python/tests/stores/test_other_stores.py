@@ -84,6 +84,32 @@ def test_azure(serve: Serve, azurite: Azurite) -> None:
         query(server, "SELECT n_name FROM one")
 
 
+def test_azure_is_asked_before_the_statement_runs(serve: Serve, azurite: Azurite) -> None:
+    environment = azurite.environment()
+    server = serve("--tpch", "0.01", environment=environment)
+
+    def export(target: str, sql: str, **changes: str) -> tuple[int, str]:
+        done = subprocess.run(
+            [binary(), "export", server.unix, sql, "-o", target],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env=environment | changes,
+        )
+        return done.returncode, done.stderr
+
+    # The statement would fail, too, if it ran.
+    code, said = export("az://missing/x.csv", "SELECT 1 / 0 AS n")
+    assert code != 0 and "no such bucket" in said and "division" not in said, said
+    wrong = {"AZURE_STORAGE_ACCOUNT_KEY": "aGlkZGVu"}
+    code, said = export("az://lake/x.csv", "SELECT 1 / 0 AS n", **wrong)
+    assert code != 0 and "division" not in said and "aGlkZGVu" not in said, said
+    # A missing object is fine, and so are an empty one and one with content.
+    for sql in ("SELECT 1 AS n WHERE false", "SELECT 2 AS n", "SELECT 3 AS n"):
+        code, said = export("az://lake/new.json", sql)
+        assert code == 0, said
+
+
 @pytest.fixture
 def google(tmp_path: Path) -> Iterator[GoogleStorage]:
     server = GoogleStorage(tmp_path)
