@@ -17,9 +17,11 @@ use crate::{StoreError, StoreErrorKind, aws_profile};
 
 /// Requests that fail are sent again up to this number of times, and within this time.
 const RETRIES_MAX: usize = 6;
-const RETRY_TIMEOUT: Duration = Duration::from_secs(60);
+/// Longer than a request, so that one that has run out of time is sent once more.
+const RETRY_TIMEOUT: Duration = Duration::from_secs(330);
 /// How long a request may take, with all that it brings: a large range on a slow line.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(300);
+const _: () = assert!(RETRY_TIMEOUT.as_secs() > REQUEST_TIMEOUT.as_secs());
 
 const OF_AWS: &str = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or \
                       AWS_SKIP_SIGNATURE=true for a public bucket";

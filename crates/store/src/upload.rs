@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use object_store::path::Path;
 use object_store::{MultipartUpload, ObjectStoreExt, ObjectStoreScheme};
@@ -16,8 +16,12 @@ use crate::{Location, Store, StoreError, StoreErrorKind, runtime};
 const PART_BYTES: usize = 16 << 20;
 /// The most parts that the stores allow.
 const PARTS_MAX: usize = 10_000;
-/// Parts that are sent at the same time. One more is being filled.
+/// Parts that are sent at the same time, once the line has shown to be fast. One more is being
+/// filled.
 const IN_FLIGHT_MAX: usize = 3;
+/// A part that took longer is followed by one part at a time: several would share the line, and
+/// none would arrive within the time of a request. Until a part has arrived, there is one, too.
+const SLOW_PART: Duration = Duration::from_secs(60);
 /// How long an abort may take.
 const ABORT_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -32,8 +36,11 @@ pub struct Uploading {
 struct State {
     /// None once it is finished or aborted.
     upload: Option<Box<dyn MultipartUpload>>,
-    in_flight: VecDeque<JoinHandle<object_store::Result<()>>>,
+    in_flight: VecDeque<Part>,
 }
+
+/// A part on its way, and how long it took.
+type Part = JoinHandle<object_store::Result<Duration>>;
 
 impl Uploading {
     fn take(&self) -> State {
@@ -70,6 +77,8 @@ pub struct Upload {
     uploading: Uploading,
     buffer: Vec<u8>,
     parts: usize,
+    /// Parts that may be sent at the same time.
+    in_flight_max: usize,
     bytes: u64,
 }
 
@@ -105,7 +114,7 @@ impl Upload {
         })?;
         let state = State { upload: Some(upload), in_flight: VecDeque::new() };
         let uploading = Uploading { store, state: Arc::new(Mutex::new(state)) };
-        Ok(Self { uploading, buffer: Vec::new(), parts: 0, bytes: 0 })
+        Ok(Self { uploading, buffer: Vec::new(), parts: 0, in_flight_max: 1, bytes: 0 })
     }
 
     /// The store's side, by which another thread can abort the upload.
@@ -113,37 +122,46 @@ impl Upload {
         self.uploading.clone()
     }
 
-    /// Sends the buffer as a part, and waits until only a few parts are on their way.
+    /// Sends the buffer as a part, once fewer than the most are on their way.
     fn send(&mut self) -> Result<(), StoreError> {
         if self.parts == PARTS_MAX {
             let most = PARTS_MAX as u64 * PART_BYTES as u64;
             let what = format!("an object can have {most} bytes; write several");
             return Err(StoreError::new(StoreErrorKind::Usage, what));
         }
+        while let Some(oldest) = self.oldest(self.in_flight_max) {
+            self.wait_for(oldest)?;
+        }
         let part = mem::take(&mut self.buffer);
         self.parts += 1;
         self.bytes += part.len() as u64;
-        let oldest = {
-            let mut state = self.uploading.state.lock().unwrap_or_else(PoisonError::into_inner);
-            let state = &mut *state;
-            let Some(upload) = &mut state.upload else { return Err(aborted()) };
-            state.in_flight.push_back(runtime::handle()?.spawn(upload.put_part(part.into())));
-            match state.in_flight.len() > IN_FLIGHT_MAX {
-                true => state.in_flight.pop_front(),
-                false => None,
-            }
-        };
-        match oldest {
-            Some(part) => self.wait_for(part),
-            None => Ok(()),
+        let mut state = self.uploading.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = &mut *state;
+        let Some(upload) = &mut state.upload else { return Err(aborted()) };
+        let sending = upload.put_part(part.into());
+        state.in_flight.push_back(runtime::handle()?.spawn(async move {
+            let start = Instant::now();
+            sending.await.map(|()| start.elapsed())
+        }));
+        Ok(())
+    }
+
+    /// The part that was sent first, if at least `count` are on their way.
+    fn oldest(&self, count: usize) -> Option<Part> {
+        let mut state = self.uploading.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match state.in_flight.len() >= count {
+            true => state.in_flight.pop_front(),
+            false => None,
         }
     }
 
-    fn wait_for(&self, part: JoinHandle<object_store::Result<()>>) -> Result<(), StoreError> {
+    fn wait_for(&mut self, part: Part) -> Result<(), StoreError> {
         let store = self.uploading.store.clone();
-        runtime::wait(async move {
+        let took = runtime::wait(async move {
             part.await.map_err(|_| aborted())?.map_err(|cause| store.error(&cause))
-        })
+        })?;
+        self.in_flight_max = if took > SLOW_PART { 1 } else { IN_FLIGHT_MAX };
+        Ok(())
     }
 
     /// Makes the object visible. Returns its size in bytes.
@@ -154,15 +172,8 @@ impl Upload {
         if !self.buffer.is_empty() {
             self.send()?;
         }
-        loop {
-            let next = {
-                let mut state = self.uploading.state.lock().unwrap_or_else(PoisonError::into_inner);
-                state.in_flight.pop_front()
-            };
-            match next {
-                Some(part) => self.wait_for(part)?,
-                None => break,
-            }
+        while let Some(part) = self.oldest(1) {
+            self.wait_for(part)?;
         }
         // Locked to the end, so that an abort waits for the outcome.
         let mut state = self.uploading.state.lock().unwrap_or_else(PoisonError::into_inner);
