@@ -61,7 +61,7 @@ impl Dialect {
                 if self == Self::Mysql && !comment.starts_with(|c: char| c.is_ascii_whitespace()) {
                     return None;
                 }
-                rest = comment.split_once('\n')?.1;
+                rest = self.behind_line(comment)?;
             } else if let Some(comment) = rest.strip_prefix("/*") {
                 rest = match self {
                     Self::Postgres => behind_nested(comment)?,
@@ -78,10 +78,20 @@ impl Dialect {
             } else if let Some(comment) = rest.strip_prefix('#')
                 && self == Self::Mysql
             {
-                rest = comment.split_once('\n')?.1;
+                rest = self.behind_line(comment)?;
             } else {
                 return Some(rest);
             }
+        }
+    }
+
+    /// What comes after a comment that ends with its line.
+    fn behind_line(self, comment: &str) -> Option<&str> {
+        match self {
+            // A carriage return ends the line as well.
+            Self::Postgres => Some(comment.split_once(['\n', '\r'])?.1),
+            // Nothing else ends the line, and a zero may end the statement.
+            _ => comment.split_once('\n').filter(|(line, _)| !line.contains('\0')).map(|(_, s)| s),
         }
     }
 }
@@ -161,7 +171,10 @@ mod tests {
         }
         assert!(Dialect::Mysql.reads("# a\nDESC t"));
         assert!(Dialect::Postgres.reads("/* /* */ DELETE */ SELECT 1"));
-        assert!(Dialect::Postgres.reads("--x\rSELECT 2\nSELECT 1"));
+        assert!(Dialect::Postgres.reads("--x\rSELECT 2"));
+        assert!(Dialect::Postgres.reads("--x\r\n--y\n\rSELECT 1"));
+        // To MySQL and MariaDB a carriage return is one more character of the comment.
+        assert!(Dialect::Mysql.reads("-- x\rDELETE FROM t\nSELECT 1"));
     }
 
     #[test]
@@ -219,8 +232,18 @@ mod tests {
             "/*M! DELETE FROM t; */ SELECT 1",
             "/* /* */ DELETE FROM t -- */ SELECT 1",
             "--DELETE\nSELECT 1",
+            "-- x\rSELECT 1",
+            "# x\rSELECT 1",
+            "-- x\0DELETE FROM t\nSELECT 1",
         ] {
             assert!(!Dialect::Mysql.reads(sql), "{sql}");
+        }
+        for sql in [
+            "--x\rCOPY (SELECT 1) TO PROGRAM 'true' /*\nSELECT 1 */",
+            "--x\rDELETE FROM t\nSELECT 1",
+            "-- SELECT 1\r",
+        ] {
+            assert!(!Dialect::Postgres.reads(sql), "{sql}");
         }
         assert!(!Dialect::Postgres.reads("# a\nSELECT 1"));
         for sql in ["/* a */ SELECT 1", "-- a\nSELECT 1", "# a\nSELECT 1", "SHOW x"] {
