@@ -122,16 +122,21 @@ pub fn is_one_statement(sql: &str) -> bool {
 }
 
 /// Whether a statement that begins with a word that reads may write in Hive, Spark or Impala, which
-/// have no transactions that are read-only: `WITH … INSERT`, and `EXPLAIN ANALYZE`, which runs what
-/// it explains. A word counts wherever it stands, also in a string, and so does what the server
-/// replaces by a variable's text.
+/// have no transactions that are read-only: `WITH … INSERT`, and `EXPLAIN ANALYZE` and `EXPLAIN
+/// REOPTIMIZATION`, which run what they explain. What else may do so one day, nobody knows: EXPLAIN
+/// takes no words that write either. A word counts wherever it stands, also in a string, and so
+/// does what the server replaces by a variable's text.
 fn may_write_in_hive(first: &str, rest: &str) -> bool {
-    let words: &[&str] = match first.to_ascii_uppercase().as_str() {
-        "WITH" => &["INSERT", "UPDATE", "DELETE", "MERGE", "UPSERT"],
-        "EXPLAIN" => &["ANALYZE"],
+    const WRITING: [&str; 5] = ["INSERT", "UPDATE", "DELETE", "MERGE", "UPSERT"];
+    const OTHERS: [&str; 7] =
+        ["ANALYZE", "REOPTIMIZATION", "CREATE", "ALTER", "DROP", "TRUNCATE", "LOAD"];
+    let words: &[&[&str]] = match first.to_ascii_uppercase().as_str() {
+        "WITH" => &[&WRITING],
+        "EXPLAIN" => &[&WRITING, &OTHERS],
         _ => return false,
     };
-    let is_one = |found: &str| words.iter().any(|word| word.eq_ignore_ascii_case(found));
+    let is_one =
+        |found: &str| words.iter().copied().flatten().any(|word| word.eq_ignore_ascii_case(found));
     rest.contains("${") || rest.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').any(is_one)
 }
 
@@ -258,7 +263,8 @@ mod tests {
             "SELECT 1",
             "-- a\n/* b */ (select 'INSERT')",
             "WITH x AS (SELECT 1 AS inserted) SELECT * FROM x",
-            "EXPLAIN INSERT INTO t SELECT 1",
+            "EXPLAIN SELECT inserted, updates FROM t",
+            "explain extended with x AS (SELECT 1) SELECT * FROM x",
             "DESCRIBE t",
             "VALUES (1)",
         ] {
@@ -271,7 +277,13 @@ mod tests {
             "WITH x AS (SELECT 1) FROM x INSERT INTO t SELECT 1",
             "WITH x AS (SELECT 1) MERGE INTO t USING x",
             "WITH x AS (SELECT 1) ${hivevar:rest}",
-            "EXPLAIN ANALYZE INSERT INTO t SELECT 1",
+            "EXPLAIN ANALYZE SELECT 1",
+            "EXPLAIN REOPTIMIZATION SELECT 1",
+            "explain/**/reoptimization\ninsert INTO t SELECT 1",
+            "EXPLAIN INSERT INTO t SELECT 1",
+            "EXPLAIN CREATE TABLE t AS SELECT 1",
+            "EXPLAIN FROM t INSERT INTO u SELECT 1",
+            "EXPLAIN ${hivevar:rest}",
             "-- \\\nDELETE FROM t",
             "-- \rDROP TABLE t\nSELECT 1",
             "/* /* */ DROP TABLE t -- */ SELECT 1",

@@ -144,6 +144,7 @@ def test_reading_and_writing(connection: dray.Connection, server: Relay) -> None
         "DROP TABLE t",
         "SET hive.local.time.zone=Asia/Tokyo",
         "EXPLAIN ANALYZE SELECT 1",
+        "EXPLAIN REOPTIMIZATION INSERT INTO t SELECT 1",
     ):
         with pytest.raises(dray.QueryError, match="read-only"):
             connection.query(sql).arrow()
