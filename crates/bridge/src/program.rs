@@ -15,7 +15,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use arrow_array::RecordBatch;
-use dray_driver::{Dialect, ServerError, is_one_statement, read_only_refusal, several_refusal};
+use dray_driver::{ServerError, check_reads};
 
 pub use self::output::Output;
 use self::running::Running;
@@ -120,7 +120,7 @@ fn run_statements(
         let mut result = Output::new(output, running.clone());
         let allowed = match open.writable {
             true => Ok(()),
-            false => check_reads(&open.name, &statement.query.sql),
+            false => check_reads(&open.name, &statement.query.sql).map_err(refusal),
         };
         let ran = allowed
             .and_then(|()| database.run(&statement, &mut result))
@@ -142,17 +142,10 @@ fn run_statements(
     Ok(())
 }
 
-/// Refuses what may write.
-fn check_reads(name: &str, sql: &str) -> Result<(), Failure> {
-    let refusal = if !Dialect::Other.reads(sql) {
-        read_only_refusal(name, Dialect::Other.reading_words())
-    } else if !is_one_statement(sql) {
-        several_refusal(name)
-    } else {
-        return Ok(());
-    };
-    let ServerError { sqlstate, message, hint, .. } = refusal;
-    Err(Failure { hint, ..Failure::new(FailureKind::Query, &sqlstate, message) })
+/// The refusal of what may write.
+fn refusal(error: ServerError) -> Failure {
+    let ServerError { sqlstate, message, hint, .. } = error;
+    Failure { hint, ..Failure::new(FailureKind::Query, &sqlstate, message) }
 }
 
 /// Reads frames until the input ends.

@@ -118,6 +118,10 @@ fn errors_keep_what_the_bridge_said() {
     assert!(said.message.len() < 17_000 && said.message.ends_with("é…"));
     let refused = session.run(&statement("DELETE 1"), &mut Collected::default()).unwrap_err();
     assert_eq!(refused.sqlstate, "25006");
+    let sql = statement("SELECT 1 DELETE FROM t COMMIT");
+    let several = session.run(&sql, &mut Collected::default()).unwrap_err();
+    assert_eq!(several.sqlstate, "25006");
+    assert!(several.message.contains("the word COMMIT"), "{several:?}");
     let gone = session.run(&statement("SELECT gone"), &mut Collected::default()).unwrap_err();
     assert_eq!((gone.kind, gone.sqlstate.as_str()), (ErrorKind::Source, "08S01"));
     assert_eq!(gone.message, "the source numbers: the server has gone");

@@ -55,11 +55,20 @@ pub fn read_only_refusal(name: &str, words: &[&str]) -> ServerError {
     error(ErrorKind::Query, READ_ONLY, message, WRITABLE)
 }
 
-/// A source takes no text that may be [several statements](crate::is_one_statement).
-pub fn several_refusal(name: &str) -> ServerError {
+/// A source takes no text that may be several statements.
+pub(crate) fn several_refusal(name: &str) -> ServerError {
     let message = format!(
         "the source {name} is read-only: it takes one statement at a time, and here a semicolon \
          may separate several"
+    );
+    error(ErrorKind::Query, READ_ONLY, message, WRITABLE)
+}
+
+/// A source takes no statement with a word that may begin another one.
+pub(crate) fn word_refusal(name: &str, word: &str) -> ServerError {
+    let message = format!(
+        "the source {name} is read-only: the word {word} may begin another statement; put it into \
+         quotes if it is a name"
     );
     error(ErrorKind::Query, READ_ONLY, message, WRITABLE)
 }

@@ -22,10 +22,8 @@ use arrow_schema::SchemaRef;
 use dray_format::Limits;
 pub use dray_wire::{ErrorKind, Estimate, Known, ServerError};
 
-pub use self::error::{
-    cannot_connect, error, failed, lost_connection, read_only_refusal, several_refusal,
-};
-pub use self::read_only::{Dialect, is_one_statement};
+pub use self::error::{cannot_connect, error, failed, lost_connection, read_only_refusal};
+pub use self::read_only::{Dialect, check_reads};
 
 /// The most rows that a driver puts into a batch: those of a chunk.
 pub const BATCH_ROWS_MAX: usize = 65_536;

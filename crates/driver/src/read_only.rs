@@ -5,6 +5,12 @@
 //! MariaDB's `BEGIN NOT ATOMIC …`. So its first word must be one that only reads. What functions do
 //! beside the tables, only the rights of the source's user limit.
 
+mod words;
+
+use dray_wire::ServerError;
+
+use crate::error::{read_only_refusal, several_refusal, word_refusal};
+
 /// Whose SQL a source takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
@@ -96,10 +102,28 @@ impl Dialect {
     }
 }
 
-/// Whether a text is surely one statement. Drivers of other databases run several that semicolons
-/// separate, and the second might commit. What is a text or a comment there, only the database
-/// knows, so that a semicolon counts unless it is at the end or surely within quotes.
-pub fn is_one_statement(sql: &str) -> bool {
+/// Refuses what may write at a source `name`, in a database whose SQL is not known: all but one
+/// statement that begins with a word that reads.
+///
+/// # Errors
+/// With SQLSTATE 25006, if it may be something else.
+pub fn check_reads(name: &str, sql: &str) -> Result<(), ServerError> {
+    if !Dialect::Other.reads(sql) {
+        return Err(read_only_refusal(name, Dialect::Other.reading_words()));
+    }
+    if !is_one_statement(sql) {
+        return Err(several_refusal(name));
+    }
+    match words::beginning_another(sql) {
+        Some(word) => Err(word_refusal(name, word)),
+        None => Ok(()),
+    }
+}
+
+/// Whether no semicolon separates several statements in a text. Drivers of other databases run
+/// them, and the second might commit. What is a text or a comment there, only the database knows,
+/// so that a semicolon counts unless it is at the end or surely within quotes.
+fn is_one_statement(sql: &str) -> bool {
     let sql = sql.trim_end();
     let sql = sql.strip_suffix(';').unwrap_or(sql);
     if !sql.contains(';') {
@@ -206,6 +230,21 @@ mod tests {
             "SELECT [']; COMMIT; SELECT [']",
         ] {
             assert!(!is_one_statement(sql), "{sql}");
+        }
+    }
+
+    #[test]
+    fn refusals_of_unknown_databases() {
+        assert!(check_reads("s", "SELECT 1").is_ok());
+        for (sql, why) in [
+            ("DELETE FROM t", "a statement must begin with SELECT, WITH, VALUES"),
+            ("SELECT 1; COMMIT", "it takes one statement at a time"),
+            ("SELECT 1 AS x DELETE FROM t COMMIT", "the word COMMIT may begin another statement"),
+        ] {
+            let refused = check_reads("s", sql).unwrap_err();
+            assert_eq!(refused.sqlstate, "25006");
+            let start = format!("the source s is read-only: {why}");
+            assert!(refused.message.starts_with(&start), "{}", refused.message);
         }
     }
 

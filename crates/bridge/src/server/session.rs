@@ -5,8 +5,8 @@ use std::process::ChildStdin;
 use std::time::{Duration, Instant};
 
 use dray_driver::{
-    BATCH_BYTES_MAX, BATCH_ROWS_MAX, Dialect, ErrorKind, ServerError, Sink, Statement,
-    cannot_connect, error, is_one_statement, lost_connection, read_only_refusal, several_refusal,
+    BATCH_BYTES_MAX, BATCH_ROWS_MAX, ErrorKind, ServerError, Sink, Statement, cannot_connect,
+    check_reads, error, lost_connection,
 };
 
 use super::Bridge;
@@ -224,11 +224,8 @@ impl dray_driver::Session for Session {
     }
 
     fn run(&mut self, statement: &Statement, sink: &mut dyn Sink) -> Result<(), ServerError> {
-        if !self.writable && !Dialect::Other.reads(&statement.sql) {
-            return Err(read_only_refusal(&self.name, Dialect::Other.reading_words()));
-        }
-        if !self.writable && !is_one_statement(&statement.sql) {
-            return Err(several_refusal(&self.name));
+        if !self.writable {
+            check_reads(&self.name, &statement.sql)?;
         }
         match self.pass_on(statement, sink) {
             Ok(()) | Err(End::Stopped) => Ok(()),

@@ -22,8 +22,8 @@ final class ReadOnly {
     }
 
     /**
-     * Whether a text is surely one statement: drivers run several that semicolons separate, and
-     * the second might commit.
+     * Whether no semicolon separates several statements in a text: drivers run them, and the
+     * second might commit.
      */
     static boolean isOne(String sql) {
         String text = sql.strip();
@@ -38,11 +38,15 @@ final class ReadOnly {
 
     /** Refuses what may write. */
     static void check(String source, String sql) throws Failure {
+        String word = Words.beginningAnother(sql);
         String rule;
         if (!reads(sql)) {
             rule = "a statement must begin with SELECT, WITH, VALUES";
         } else if (!isOne(sql)) {
             rule = "it takes one statement at a time, and here a semicolon may separate several";
+        } else if (word != null) {
+            rule = "the word " + word + " may begin another statement; put it into quotes if it is"
+                    + " a name";
         } else {
             return;
         }

@@ -2,6 +2,8 @@ package dray.jdbc;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import org.junit.jupiter.api.Test;
@@ -38,6 +40,54 @@ class ReadOnlyTest {
         "SELECT [']; COMMIT; SELECT [']"})
     void mayBeSeveral(String sql) {
         assertFalse(ReadOnly.isOne(sql));
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"SELECT 1", "SELECT committed, set_1, _commit, execs FROM t",
+        "SELECT 'COMMIT', \"exec\", [rollback], '''commit''' -- commit\n/* EXEC p */",
+        "SELECT commit, t.rollback, \"t\".set, [t].call, load FROM t WHERE kill = 1",
+        "SELECT x AS commit FROM t ORDER BY load DESC, backup",
+        "SELECT commit AS c, max(dump), (load) FROM t GROUP BY call HAVING kill > 1",
+        "SELECT truncate(1.5, 1), {fn TRUNCATE(1.5, 1)}",
+        "SELECT CAST(a AS char CHARACTER SET utf8mb4) FROM t",
+        "SELECT '%' FROM t WHERE a LIKE '100%' -- 'commit'\r\n", "SELECT a % 2 FROM t",
+        "SELECT 1 // 2", "SELECT 'C:\\'"})
+    void beginsNoOther(String sql) {
+        assertNull(Words.beginningAnother(sql));
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"COMMIT SELECT 1 AS x DELETE FROM t COMMIT",
+        "COMMIT SELECT 1 delete from t commit tran select 2", "COMMIT SELECT 1 COMMIT(SELECT 1)",
+        "COMMIT SELECT 1COMMIT", "COMMIT SELECT 1.COMMIT", "COMMIT SELECT 1eCOMMIT",
+        "COMMIT SELECT 'a'COMMIT", "COMMIT SELECT $COMMIT", "COMMIT SELECT 1\u00a0COMMIT",
+        "COMMIT SELECT 1/**/COMMIT--", "COMMIT SELECT 1 -- a\nCOMMIT",
+        "COMMIT SELECT 1 IF 1 = 1 BEGIN COMMIT END", "EXEC SELECT 1 EXEC sp_executesql N'COMMIT'",
+        "EXEC SELECT 1 EXEC ('COM' + 'MIT')", "EXECUTE SELECT 1 execute [p]",
+        "EXECUTE SELECT 1 EXECUTE AS USER = 'x'", "ROLLBACK SELECT 1 ROLLBACK",
+        "SET SELECT 1 SET IMPLICIT_TRANSACTIONS OFF",
+        "SET SELECT 1 CHARACTER SET IMPLICIT_TRANSACTIONS OFF", "SET SELECT 1 SET @a = 1",
+        "KILL SELECT 1 KILL 55", "CALL SELECT 1 {call p()}", "CALL SELECT 1 CALL \"p\"()",
+        "CREATE SELECT 1 CREATE TABLE t (i int)", "TRUNCATE SELECT 1 TRUNCATE TABLE t",
+        "SHUTDOWN SELECT 1 SHUTDOWN", "COMMIT SELECT 'a\\' COMMIT --'",
+        "COMMIT SELECT 'a\\' , ' COMMIT '", "COMMIT SELECT 1 --\r'\nCOMMIT --'",
+        "COMMIT SELECT 1 /* /* */ ' */ COMMIT -- '", "COMMIT SELECT 1 /*/*/ ' */ */ COMMIT -- '",
+        "COMMIT SELECT 1 // '\n COMMIT // '", "COMMIT SELECT 1 % '\n COMMIT % '",
+        "COMMIT SELECT [a]] ' [b] COMMIT '", "COMMIT SELECT ['] COMMIT [']",
+        "COMMIT SELECT 'COMMIT", "COMMIT SELECT \"commit"})
+    void mayBeginAnother(String wordAndSql) {
+        String[] parts = wordAndSql.split(" ", 2);
+        assertEquals(parts[0], Words.beginningAnother(parts[1]));
+        var refused = assertThrows(Failure.class, () -> ReadOnly.check("s", parts[1]));
+        assertEquals("25006", refused.sqlstate());
+        assertTrue(refused.getMessage().contains("the word " + parts[0] + " may begin"));
+    }
+
+    @Test
+    void longStatements() {
+        String list = "'commit',".repeat(200_000);
+        assertNull(Words.beginningAnother("SELECT 1 IN (" + list + " 1)"));
+        assertEquals("COMMIT", Words.beginningAnother("SELECT 1 IN (" + list + " 1) COMMIT"));
     }
 
     @ParameterizedTest
