@@ -12,10 +12,10 @@ use adbc_driver_manager::{ManagedConnection, ManagedDriver, ManagedStatement};
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt32Type;
 use arrow_array::{RecordBatchReader, UnionArray};
-use dray_bridge::program::{Database, Output, Statement};
+use dray_bridge::program::{Database, Output, Statement, cut};
 use dray_bridge::{Failure, FailureKind};
 
-use crate::batch::{cut, plain_batch, plain_schema};
+use crate::batch::{plain_batch, plain_schema};
 use crate::error::{of_opening, of_statement};
 use crate::source::Source;
 

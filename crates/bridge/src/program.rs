@@ -5,6 +5,7 @@
 //!                        └── a cancel: Database::canceller, until the statement has ended
 //! ```
 
+mod cut;
 mod output;
 mod running;
 
@@ -17,6 +18,7 @@ use std::time::Duration;
 use arrow_array::RecordBatch;
 use dray_driver::{ServerError, check_reads};
 
+pub use self::cut::cut;
 pub use self::output::Output;
 use self::running::Running;
 use crate::frame::{Kind, malformed, read_frame, write_object};

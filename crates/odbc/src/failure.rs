@@ -31,11 +31,16 @@ fn kind(sqlstate: &str) -> FailureKind {
     }
 }
 
-/// A value that the client does not accept.
-pub(crate) fn too_long(column: &str, bytes: usize, bytes_max: u64) -> Failure {
+/// A value that makes a row larger than the client accepts. The columns before it have `earlier`
+/// bytes.
+pub(crate) fn too_long(column: &str, bytes: usize, earlier: u64, bytes_max: u64) -> Failure {
+    let beside = match earlier {
+        0 => String::new(),
+        earlier => format!(" beside {earlier} bytes in the columns before it"),
+    };
     let message = format!(
-        "the column {column:?} has a value of {bytes} bytes, and the client accepts rows of \
-         {bytes_max} bytes at most"
+        "the column {column:?} has a value of {bytes} bytes{beside}, and the client accepts rows \
+         of {bytes_max} bytes at most; raise row_bytes_max"
     );
     Failure::new(FailureKind::Limit, LIMIT, message)
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{Schema, SchemaRef};
-use dray_bridge::program::Output;
+use dray_bridge::program::{Output, cut};
 use dray_bridge::{Failure, FailureKind, Query};
 use odbc_sys::CDataType;
 
@@ -52,6 +52,8 @@ pub(crate) struct Rows<'r, 'c> {
     position: usize,
     rows: usize,
     bytes: u64,
+    /// Of the rows that were fetched.
+    sizes: RowSizes,
 }
 
 pub(crate) fn schema(columns: &[Column]) -> SchemaRef {
@@ -98,6 +100,7 @@ impl<'r, 'c> Rows<'r, 'c> {
             position: 0,
             rows: 0,
             bytes: 0,
+            sizes: RowSizes { bytes: Vec::new(), bytes_max: query.row_bytes },
         })
     }
 
@@ -105,21 +108,22 @@ impl<'r, 'c> Rows<'r, 'c> {
     pub(crate) fn pass_on(mut self, output: &mut Output<'_>) -> Result<(), Failure> {
         while let Some(rows) = self.statement.fetch()? {
             self.position = 0;
+            self.sizes.begin(rows);
             for index in 0..self.columns.len() {
                 self.append(index, rows)?;
             }
             self.rows += rows;
             let is_full = self.rows + self.block_rows > self.query.batch_rows;
             if is_full || self.bytes >= self.query.batch_bytes {
-                output.batch(&self.take()?)?;
+                self.send(output)?;
             } else if output.is_cancelled() {
                 return Err(Failure::new(FailureKind::Cancelled, "57014", "it was cancelled"));
             }
         }
-        if self.rows > 0 {
-            output.batch(&self.take()?)?;
+        match self.rows {
+            0 => Ok(()),
+            _ => self.send(output),
         }
-        Ok(())
     }
 
     /// Appends the values of a column in the rows that were fetched.
@@ -129,9 +133,10 @@ impl<'r, 'c> Rows<'r, 'c> {
             return Err(no_column(index));
         };
         let is_unbound = self.unbound.get(index) == Some(&true);
+        let sizes = &mut self.sizes;
         if is_unbound && column.is_long {
-            let value = long_value(self.statement, index, column, self.query.row_bytes)?;
-            self.bytes += append_long(builder, column, value, self.query.row_bytes)?;
+            let value = long_value(self.statement, index, column, sizes, 0)?;
+            self.bytes += append_long(builder, column, value, sizes, 0)?;
             return Ok(());
         }
         if is_unbound {
@@ -141,20 +146,28 @@ impl<'r, 'c> Rows<'r, 'c> {
             let buffer = self.statement.buffers().get(index).ok_or_else(|| no_column(index))?;
             match buffer.cell(row).map_err(|length| wrong_length(&column.name, length))? {
                 Cell::Null => builder.append_null(),
-                Cell::Bytes(bytes) => self.bytes += builder.append(bytes)? as u64,
+                Cell::Bytes(bytes) => {
+                    self.bytes += sizes.add(row, column, builder.append(bytes)?)?;
+                }
                 Cell::Long => {
                     if self.position != row {
                         let moved = self.statement.position(row);
                         moved.map_err(|cause| longer(column, cause.into()))?;
                         self.position = row;
                     }
-                    let value = long_value(self.statement, index, column, self.query.row_bytes);
+                    let value = long_value(self.statement, index, column, sizes, row);
                     let value = value.map_err(|cause| longer(column, cause))?;
-                    self.bytes += append_long(builder, column, value, self.query.row_bytes)?;
+                    self.bytes += append_long(builder, column, value, sizes, row)?;
                 }
             }
         }
         Ok(())
+    }
+
+    /// Sends the batch so far, in parts if values are longer than the driver announced.
+    fn send(&mut self, output: &mut Output<'_>) -> Result<(), Failure> {
+        let query = self.query;
+        cut(&self.take()?, query, &mut |part| output.batch(part))
     }
 
     /// The batch so far.
@@ -167,6 +180,36 @@ impl<'r, 'c> Rows<'r, 'c> {
     }
 }
 
+/// How many bytes the rows of a fetch have in the columns so far.
+struct RowSizes {
+    bytes: Vec<u64>,
+    bytes_max: u64,
+}
+
+impl RowSizes {
+    fn begin(&mut self, rows: usize) {
+        self.bytes.clear();
+        self.bytes.resize(rows, 0);
+    }
+
+    fn of(&self, row: usize) -> u64 {
+        self.bytes.get(row).copied().unwrap_or_default()
+    }
+
+    /// Counts the bytes of a value, which it returns.
+    fn add(&mut self, row: usize, column: &Column, bytes: usize) -> Result<u64, Failure> {
+        let (earlier, added) = (self.of(row), bytes as u64);
+        let sum = earlier.saturating_add(added);
+        if sum > self.bytes_max {
+            return Err(too_long(&column.name, bytes, earlier, self.bytes_max));
+        }
+        if let Some(size) = self.bytes.get_mut(row) {
+            *size = sum;
+        }
+        Ok(added)
+    }
+}
+
 /// The bridge has lost a column: that must not look like a column without values.
 fn no_column(index: usize) -> Failure {
     Failure::new(FailureKind::Internal, "", format!("there is no column {index}"))
@@ -176,15 +219,18 @@ fn long_value(
     statement: &mut Statement<'_>,
     index: usize,
     column: &Column,
-    row_bytes: u64,
+    sizes: &RowSizes,
+    row: usize,
 ) -> Result<Option<Vec<u8>>, Failure> {
-    let max = usize::try_from(row_bytes).unwrap_or(usize::MAX);
+    let earlier = sizes.of(row);
+    let left = sizes.bytes_max.saturating_sub(earlier);
+    let max = usize::try_from(left).unwrap_or(usize::MAX);
     // ASCII has twice as many bytes in UTF-16.
     let max = if column.c_type == CDataType::WChar { max.saturating_mul(2) } else { max };
     match statement.long_value(index, column.c_type, max)? {
         None => Ok(None),
         Some(Ok(value)) => Ok(Some(value)),
-        Some(Err(bytes)) => Err(too_long(&column.name, bytes, row_bytes)),
+        Some(Err(bytes)) => Err(too_long(&column.name, bytes, earlier, sizes.bytes_max)),
     }
 }
 
@@ -192,7 +238,8 @@ fn append_long(
     builder: &mut Builder,
     column: &Column,
     value: Option<Vec<u8>>,
-    row_bytes: u64,
+    sizes: &mut RowSizes,
+    row: usize,
 ) -> Result<u64, Failure> {
     let Some(value) = value else {
         builder.append_null();
@@ -201,11 +248,7 @@ fn append_long(
     if column.c_type == CDataType::WChar && value.len() % 2 != 0 {
         return Err(wrong_length(&column.name, value.len() as isize));
     }
-    let bytes = builder.append(&value)? as u64;
-    match bytes > row_bytes {
-        true => Err(too_long(&column.name, value.len(), row_bytes)),
-        false => Ok(bytes),
-    }
+    sizes.add(row, column, builder.append(&value)?)
 }
 
 /// The rest of a value that is longer than its driver announced can't be read.

@@ -17,7 +17,9 @@ struct statement {
     SQLUSMALLINT *status;
     SQLPOINTER value;
     SQLLEN *length;
+    SQLLEN *length_of_second;
     SQLLEN width;
+    SQLLEN sent[2];
     int done;
     int pieces;
     volatile int cancelled;
@@ -110,6 +112,7 @@ SQLRETURN SQL_API SQLCancel(SQLHSTMT h) {
 
 SQLRETURN SQL_API SQLNumResultCols(SQLHSTMT h, SQLSMALLINT *count) {
     *count = is(h, "minus five columns") ? -5 : is(h, "many columns") ? 32767 : 1;
+    if (is(h, "then two long texts")) *count = 2;
     return SQL_SUCCESS;
 }
 
@@ -146,6 +149,7 @@ SQLRETURN SQL_API SQLBindCol(SQLHSTMT h, SQLUSMALLINT number, SQLSMALLINT type, 
     struct statement *s = h;
     (void)type;
     if (number == 1) s->value = value, s->width = width, s->length = length;
+    if (number == 2) s->length_of_second = length;
     return SQL_SUCCESS;
 }
 
@@ -212,11 +216,18 @@ SQLRETURN SQL_API SQLFetch(SQLHSTMT h) {
         *s->fetched = 2;
         s->length[0] = 10, s->length[1] = SQL_NO_TOTAL;
     }
+    if (is(s, "then two long texts")) *s->length_of_second = SQL_NO_TOTAL;
+    if (is(s, "then twelve long rows")) {
+        *s->fetched = 12;
+        for (int row = 0; row < 12; row++) s->length[row] = SQL_NO_TOTAL;
+    }
     return SQL_SUCCESS_WITH_INFO;
 }
 
 SQLRETURN SQL_API SQLSetPos(SQLHSTMT h, SQLSETPOSIROW row, SQLUSMALLINT what, SQLUSMALLINT lock) {
     (void)what, (void)lock;
+    ((struct statement *)h)->sent[0] = 0;
+    if (is(h, "then twelve long rows")) return SQL_SUCCESS;
     return row != 2 || is(h, "then no position") ? SQL_ERROR : SQL_SUCCESS;
 }
 
@@ -225,7 +236,7 @@ SQLRETURN SQL_API SQLGetData(SQLHSTMT h, SQLUSMALLINT number, SQLSMALLINT type, 
     struct statement *s = h;
     SQLWCHAR *text = value;
     SQLLEN units = width / 2 - 1;
-    (void)number, (void)type;
+    (void)type;
     s->pieces++;
     if (is(s, "a huge length")) {
         *length = 0x7FFFFFFFFFFFFFFE;
@@ -242,6 +253,14 @@ SQLRETURN SQL_API SQLGetData(SQLHSTMT h, SQLUSMALLINT number, SQLSMALLINT type, 
     if ((is(s, "then the rest") || is(s, "then the second row")) && s->pieces == 3) {
         *length = 10;
         return SQL_SUCCESS;
+    }
+    if (is(s, "then two long texts") || is(s, "then twelve long rows")) {
+        SQLLEN *sent = &s->sent[number - 1];
+        if (*sent >= 3 << 20) {
+            *length = 10;
+            return SQL_SUCCESS;
+        }
+        *sent += units;
     }
     if (is(s, "then nothing")) return SQL_NO_DATA;
     if (is(s, "then minus two")) *length = -2;

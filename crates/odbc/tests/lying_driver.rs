@@ -140,6 +140,27 @@ fn values_are_never_cut() {
 }
 
 #[test]
+fn rows_have_a_limit() {
+    let mut session = session();
+    let lie = "then two long texts";
+    let error = run(&mut *session, lie, &mut Collected::default()).unwrap_err();
+    assert_eq!((error.kind, error.sqlstate.as_str()), (ErrorKind::Limit, "54000"), "{error:?}");
+    assert!(error.message.contains("the client accepts rows of 4194304 bytes at most"));
+    assert!(error.message.contains("beside 3") && error.message.contains("row_bytes_max"));
+    assert!(session.is_usable());
+    assert_eq!(text(&mut *session, "the truth"), "short");
+    // A block is larger than a batch may be.
+    let mut sink = Collected::default();
+    run(&mut *session, "then twelve long rows", &mut sink).unwrap();
+    assert_eq!(sink.batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 12);
+    for batch in &sink.batches {
+        let texts = batch.column(0).as_string::<i32>();
+        assert!(texts.iter().flatten().all(|text| text.len() > 3 << 20));
+    }
+    assert!(session.is_usable());
+}
+
+#[test]
 fn a_driver_that_crashes_ends_its_session() {
     for (lie, what) in [("dies", "signal: 6"), ("writes nowhere", "signal: 11")] {
         let mut session = session();
