@@ -328,7 +328,8 @@ impl Source for DraySource {
         let mut check = || deadline.check(cancel());
         let mut drained = self.send_cancel(&mut check);
         while drained.is_ok() && self.is_running() {
-            drained = check().and_then(|()| self.read_frame(&mut memory, &mut check).map(drop));
+            let frame = check().and_then(|()| self.read_frame(&mut memory, &mut check));
+            drained = frame.map(|frame| self.give_up(&frame));
         }
         if drained.is_err() {
             self.break_off();

@@ -196,14 +196,24 @@ async fn plan_at_source(
     let Some(parts) = divided else { return Err(no_parts(&relay.name).into()) };
     // The others are free again.
     let permits = permits.split(parts.connections()).ok_or_else(too_many_connections)?;
-    let planned = Parts {
-        schema: Arc::new(source_schema(&parts.schema())?),
+    let lease = shared.tickets.lease(duration)?;
+    let plan = lease.plan;
+    let planned = source_schema(&parts.schema()).map(|schema| Parts {
+        schema: Arc::new(schema),
         reason: parts.reason().map(str::to_owned),
-        lease: shared.tickets.lease(duration)?,
+        lease,
         parts: (0..).map(Share::OfSource).zip(parts.estimates().to_vec()),
+    });
+    relay.hold(plan, duration, parts, permits);
+    let sent = match planned {
+        Ok(planned) => send_plan(connection, planned, query).await,
+        Err(error) => Err(error.into()),
     };
-    relay.hold(planned.lease.plan, duration, parts, permits);
-    send_plan(connection, planned, query).await
+    if sent.is_err() {
+        // Nobody knows of it, so nobody would give it up before its lease ends.
+        relay.release(plan).await;
+    }
+    sent
 }
 
 fn too_many_connections() -> ServerError {

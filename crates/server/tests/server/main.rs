@@ -14,3 +14,4 @@ mod objects;
 mod plans;
 mod sessions;
 mod sort;
+mod sources;

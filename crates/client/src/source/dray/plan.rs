@@ -144,6 +144,15 @@ impl DraySource {
         }
     }
 
+    /// Releases the plan in a frame that nobody waits for any longer.
+    pub(super) fn give_up(&self, frame: &Frame) {
+        if let Frame::Message(ServerEvent::Planned(planned)) = frame
+            && self.is_relayed
+        {
+            drop(self.holder(&planned.pass));
+        }
+    }
+
     fn describe(&self, sql: &str, parameters: &[u8], planned: Planned) -> Vec<PartDescriptor> {
         let Planned { schema, plan, deadline_us, pass, parts, .. } = planned;
         // The session has bounded their number.
