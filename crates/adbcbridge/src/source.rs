@@ -1,11 +1,6 @@
 //! The uri of a source: `adbc:DRIVER?OPTION=VALUE&…`.
 
-use dray_bridge::{Failure, FailureKind};
-
-/// What has to be in the place of a secret.
-const HIDDEN: &str = "***";
-/// Options with these words in their names have secret values.
-const SECRET_WORDS: [&str; 6] = ["pass", "pwd", "secret", "token", "key", "credential"];
+use dray_bridge::{Failure, FailureKind, Secrets, percent_decoded};
 
 /// A database that an ADBC driver reaches.
 #[derive(Clone)]
@@ -16,6 +11,7 @@ pub(crate) struct Source {
     pub(crate) entrypoint: Option<String>,
     /// The options of the database, such as `uri` and `username`.
     pub(crate) options: Vec<(String, String)>,
+    secrets: Secrets,
 }
 
 impl Source {
@@ -23,11 +19,14 @@ impl Source {
     pub(crate) fn parse(uri: &str) -> Result<Self, Failure> {
         let rest = uri.strip_prefix("adbc:").unwrap_or(uri);
         let (driver, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let driver = decode(driver).filter(|driver| !driver.is_empty()).ok_or_else(wrong)?;
-        let mut source = Self { driver, entrypoint: None, options: Vec::new() };
+        let driver =
+            percent_decoded(driver).filter(|driver| !driver.is_empty()).ok_or_else(wrong)?;
+        let secrets = Secrets::of_uri(&format!("adbc:{rest}"));
+        let mut source = Self { driver, entrypoint: None, options: Vec::new(), secrets };
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').ok_or_else(wrong)?;
-            let (name, value) = decode(name).zip(decode(value)).ok_or_else(wrong)?;
+            let (name, value) =
+                percent_decoded(name).zip(percent_decoded(value)).ok_or_else(wrong)?;
             match name.as_str() {
                 "entrypoint" => source.entrypoint = Some(value),
                 _ => source.options.push((name, value)),
@@ -38,35 +37,8 @@ impl Source {
 
     /// A message without passwords.
     pub(crate) fn hide(&self, message: &str) -> String {
-        let mut secrets: Vec<&str> = Vec::new();
-        for (name, value) in &self.options {
-            if is_secret(name) {
-                secrets.push(value);
-            }
-            // A uri may have a password in front of its host, and in its parameters.
-            if value.contains("://") {
-                secrets.push(value);
-            }
-            let user = value.split_once("://").and_then(|(_, rest)| rest.rsplit_once('@'));
-            secrets.extend(user.and_then(|(user, _)| user.split_once(':')).map(|(_, word)| word));
-            secrets.extend(value.split(['?', '&', ';', ' ']).filter_map(|pair| {
-                pair.split_once('=').filter(|(name, _)| is_secret(name)).map(|(_, word)| word)
-            }));
-        }
-        // The longest first: one may be a part of another.
-        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-        secrets.iter().filter(|secret| !secret.is_empty()).fold(message.to_owned(), |text, one| {
-            let text = text.replace(one, HIDDEN);
-            decode(one)
-                .filter(|one| !one.is_empty())
-                .map_or(text.clone(), |one| text.replace(&one, HIDDEN))
-        })
+        self.secrets.hide(message)
     }
-}
-
-fn is_secret(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    SECRET_WORDS.iter().any(|word| name.contains(word))
 }
 
 fn wrong() -> Failure {
@@ -76,28 +48,6 @@ fn wrong() -> Failure {
         "the uri is not of the form adbc:DRIVER?OPTION=VALUE&OPTION=VALUE, with percent signs for \
          characters that separate them",
     )
-}
-
-/// A text whose `%XX` stand for bytes; None if they don't, or not for UTF-8.
-fn decode(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        rest = after;
-        if first != b'%' {
-            bytes.push(first);
-            continue;
-        }
-        let (digits, after) = rest.split_at_checked(2)?;
-        let digits = std::str::from_utf8(digits).ok()?;
-        // from_str_radix takes a sign.
-        if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-            return None;
-        }
-        bytes.push(u8::from_str_radix(digits, 16).ok()?);
-        rest = after;
-    }
-    String::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]
@@ -120,21 +70,5 @@ mod tests {
         {
             assert!(Source::parse(wrong).is_err(), "{wrong}");
         }
-    }
-
-    #[test]
-    fn secrets() {
-        for uri in [
-            "adbc:x?password=s3cret",
-            "adbc:x?adbc.flight.sql.authorization_token=s3cret",
-            "adbc:x?uri=postgresql://u:s3cret@h/d",
-            "adbc:x?uri=postgresql://u@h/d%3Fpassword=s3cret%26a=b",
-            "adbc:x?uri=host=h%20password=s3cret",
-            "adbc:x?uri=postgresql://u:s%2533cret@h/d",
-        ] {
-            let source = Source::parse(uri).unwrap();
-            assert_eq!(source.hide("no s3cret here"), "no *** here", "{uri}");
-        }
-        assert_eq!(Source::parse("adbc:x?uri=a").unwrap().hide("a"), "a");
     }
 }

@@ -18,9 +18,11 @@
 mod frame;
 mod message;
 pub mod program;
+mod secrets;
 mod server;
 pub mod stream;
 
 pub use self::frame::{BYTES_FRAME_MAX, Frame, JSON_FRAME_MAX, Kind, read_frame, write_frame};
 pub use self::message::{Begun, Failure, FailureKind, Finished, Open, Query, Ready, VERSION};
+pub use self::secrets::{Secrets, percent_decoded};
 pub use self::server::{Bridge, Command};

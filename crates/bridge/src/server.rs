@@ -12,6 +12,7 @@ use dray_driver::{Driver, ErrorKind, ServerError, cannot_connect, error};
 
 use self::process::Process;
 use self::session::Session;
+use crate::secrets::Secrets;
 
 /// The program of a bridge.
 #[derive(Debug, Clone)]
@@ -29,6 +30,7 @@ pub struct Bridge {
     name: String,
     command: Command,
     uri: String,
+    secrets: Secrets,
     writable: bool,
 }
 
@@ -36,7 +38,8 @@ impl Bridge {
     /// The database at `uri`, as the source `name`. Unless it is `writable`, the bridge takes only
     /// statements that read.
     pub fn new(name: &str, command: Command, uri: &str, writable: bool) -> Self {
-        Self { name: name.to_owned(), command, uri: uri.to_owned(), writable }
+        let secrets = Secrets::of_uri(uri);
+        Self { name: name.to_owned(), command, uri: uri.to_owned(), secrets, writable }
     }
 }
 
@@ -61,7 +64,7 @@ impl Driver for Bridge {
         &self,
         keep_waiting: &mut dyn FnMut() -> bool,
     ) -> Result<Box<dyn dray_driver::Session>, ServerError> {
-        let started = Process::start(&self.name, &self.command, &self.uri);
+        let started = Process::start(&self.name, &self.command, &self.secrets);
         let process = started.map_err(|cause| match cause.kind() {
             std::io::ErrorKind::NotFound => {
                 let program = self.command.program.display();

@@ -12,6 +12,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tracing::debug;
 
 use super::Command;
+use crate::secrets::Secrets;
 
 /// How often a wait looks whether to go on.
 const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
@@ -23,7 +24,7 @@ const PIPE_BYTES: usize = 1 << 20;
 /// The longest text of an error.
 const TEXT_BYTES_MAX: usize = 16 << 10;
 /// The longest line of the log.
-const LINE_BYTES_MAX: u64 = 4096;
+const LINE_BYTES_MAX: usize = 4096;
 
 /// A child process. Dropping it ends it.
 #[derive(Debug)]
@@ -36,8 +37,8 @@ pub(super) struct Process {
 
 impl Process {
     /// Starts a bridge, and passes its standard error on to the log of the source `name`, without
-    /// `secret`.
-    pub(super) fn start(name: &str, command: &Command, secret: &str) -> io::Result<Self> {
+    /// `secrets`.
+    pub(super) fn start(name: &str, command: &Command, secrets: &Secrets) -> io::Result<Self> {
         let mut child = std::process::Command::new(&command.program)
             .args(&command.arguments)
             // Signals of a terminal are for the server, which ends its sessions itself.
@@ -58,10 +59,10 @@ impl Process {
         // A smaller pipe works too.
         #[cfg(target_os = "linux")]
         let _ = rustix::pipe::fcntl_setpipe_size(&process.output, PIPE_BYTES);
-        let (name, secret) = (name.to_owned(), secret.to_owned());
+        let (name, secrets) = (name.to_owned(), secrets.clone());
         std::thread::Builder::new()
             .name("bridge log".to_owned())
-            .spawn(move || log(&name, &secret, errors))?;
+            .spawn(move || log(&name, &secrets, errors))?;
         Ok(process)
     }
 
@@ -181,31 +182,73 @@ fn is_ready(pipe: &impl AsFd, flags: PollFlags) -> io::Result<bool> {
     }
 }
 
-/// Passes lines on to the log. A line that is too long comes in parts.
-fn log(source: &str, secret: &str, errors: ChildStderr) {
+/// Passes lines on to the log.
+fn log(source: &str, secrets: &Secrets, errors: ChildStderr) {
     let mut errors = BufReader::new(errors);
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        match errors.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line) {
-            Ok(1..) => {
-                let text = String::from_utf8_lossy(&line);
-                debug!(source, "bridge: {}", without(secret, text.trim_end()));
-            }
-            _ => return,
-        }
+    while let Some(line) = next_line(&mut errors, secrets) {
+        debug!(source, "bridge: {}", line.trim_end());
     }
 }
 
-/// A text without a secret, and cut if it is long.
-pub(super) fn without(secret: &str, text: &str) -> String {
-    let mut text = match secret {
-        "" => text.to_owned(),
-        secret => text.replace(secret, "…"),
-    };
+/// The next line without secrets, and nothing but its start if it is too long; None at the end.
+fn next_line(errors: &mut impl BufRead, secrets: &Secrets) -> Option<String> {
+    let mut line = Vec::new();
+    read_some(errors, &mut line)?;
+    let text = String::from_utf8_lossy(&line);
+    if line.ends_with(b"\n") {
+        return Some(secrets.hide(&text));
+    }
+    let start = secrets.hide_in_start(&text);
+    while !line.ends_with(b"\n") {
+        line.clear();
+        if read_some(errors, &mut line).is_none() {
+            break;
+        }
+    }
+    Some(start)
+}
+
+/// Reads up to the end of a line, or so much of it as is taken at once; None at the end.
+fn read_some(errors: &mut impl BufRead, line: &mut Vec<u8>) -> Option<()> {
+    let read = errors.by_ref().take(LINE_BYTES_MAX as u64).read_until(b'\n', line);
+    matches!(read, Ok(1..)).then_some(())
+}
+
+/// A text without secrets, and cut if it is long.
+pub(super) fn without(secrets: &Secrets, text: &str) -> String {
+    let mut text = secrets.hide(text);
     if text.len() > TEXT_BYTES_MAX {
         text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
         text.push('…');
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The lines of the log, of what a bridge says.
+    fn lines(said: &str) -> Vec<String> {
+        let secrets = Secrets::of_uri("odbc:Driver=x;UID=me;PWD={s3cret;word}");
+        let mut errors = said.as_bytes();
+        std::iter::from_fn(|| next_line(&mut errors, &secrets)).collect()
+    }
+
+    #[test]
+    fn the_log_has_no_secrets() {
+        let said = "me with s3cret;word\nand {s3cret;word}\r\nDriver=x;UID=me;PWD={s3cret;word}";
+        assert_eq!(lines(said), ["me with …\n", "and …\r\n", "……"]);
+        // The end of a bridge, and of a line's start, may cut a secret.
+        assert_eq!(lines("a\nme with s3c"), ["a\n", "me with …"]);
+        for at in LINE_BYTES_MAX - 20..LINE_BYTES_MAX + 20 {
+            let start = "-".repeat(at);
+            let found = lines(&format!("{start}s3cret;word {}\nnext\n", "+".repeat(20_000)));
+            let [first, next] = &found[..] else { panic!("{at}: {} lines", found.len()) };
+            assert!(first.len() <= LINE_BYTES_MAX + 6 && first.ends_with('…'), "{at}: {first}");
+            let shown = first.trim_start_matches('-');
+            assert!(!shown.contains(['s', '3', ';', 'w']), "{at}: {shown}");
+            assert_eq!(next, "next\n");
+        }
+    }
 }

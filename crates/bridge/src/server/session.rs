@@ -14,6 +14,7 @@ use super::process::{Process, without};
 use super::result::{Incoming, unexpected};
 use crate::frame::{BYTES_FRAME_MAX, JSON_FRAME_MAX, Kind, read_frame, write_frame, write_object};
 use crate::message::{Failure, FailureKind, Open, Query, Ready, VERSION};
+use crate::secrets::Secrets;
 use crate::stream::encode_one;
 
 /// The time to open a database, of which loading a driver can take some.
@@ -28,7 +29,7 @@ const CANCELLED: &str = "57014";
 /// A session of a database that a bridge reaches.
 pub(super) struct Session {
     name: String,
-    uri: String,
+    secrets: Secrets,
     writable: bool,
     server: String,
     process: Process,
@@ -60,13 +61,13 @@ impl Session {
     ) -> Result<Self, ServerError> {
         let mut session = Self {
             name: bridge.name.clone(),
-            uri: bridge.uri.clone(),
+            secrets: bridge.secrets.clone(),
             writable: bridge.writable,
             server: String::new(),
             process,
             is_usable: true,
         };
-        match session.shake_hands(keep_waiting) {
+        match session.shake_hands(&bridge.uri, keep_waiting) {
             Ok(server) => {
                 session.server = server;
                 Ok(session)
@@ -86,7 +87,11 @@ impl Session {
     }
 
     /// Sends the uri, and returns the database's name.
-    fn shake_hands(&mut self, keep_waiting: &mut dyn FnMut() -> bool) -> Result<String, End> {
+    fn shake_hands(
+        &mut self,
+        uri: &str,
+        keep_waiting: &mut dyn FnMut() -> bool,
+    ) -> Result<String, End> {
         let until = Instant::now() + OPEN_MAX;
         let mut is_given_up = false;
         let mut tick = || {
@@ -102,7 +107,7 @@ impl Session {
         let open = Open {
             version: VERSION,
             name: self.name.clone(),
-            uri: self.uri.clone(),
+            uri: uri.to_owned(),
             writable: self.writable,
         };
         let written = write_object(&mut self.process.writer(&mut tick), Kind::Open, &open);
@@ -126,7 +131,7 @@ impl Session {
     }
 
     fn connect_error(&self, failure: &Failure) -> ServerError {
-        let general = cannot_connect(&self.name, &without(&self.uri, &failure.message));
+        let general = cannot_connect(&self.name, &without(&self.secrets, &failure.message));
         match failure.sqlstate.as_str() {
             "" => general,
             sqlstate => error(general.kind, sqlstate, general.message, general.hint),
@@ -230,7 +235,7 @@ impl dray_driver::Session for Session {
         match self.pass_on(statement, sink) {
             Ok(()) | Err(End::Stopped) => Ok(()),
             Err(End::Failed(Failure { kind, sqlstate, message, hint, .. })) => {
-                let [message, hint] = [message, hint].map(|text| without(&self.uri, &text));
+                let [message, hint] = [message, hint].map(|text| without(&self.secrets, &text));
                 match kind {
                     FailureKind::Connection => {
                         let lost = lost_connection(&self.name, &message);

@@ -6,8 +6,9 @@ use odbc_sys::{Handle, HandleType, SQLGetDiagRecW, SqlReturn};
 
 use super::narrow;
 
-/// The longest message that is read, in units of UTF-16.
-const MESSAGE_MAX: usize = 4096;
+/// The longest message that a driver can give, in units of UTF-16. A shorter buffer might cut a
+/// password, which then nobody recognizes.
+const MESSAGE_MAX: usize = i16::MAX as usize;
 /// The most records of a call that are looked at.
 const RECORDS_MAX: i16 = 32;
 /// Fractional truncation: a value lost digits.

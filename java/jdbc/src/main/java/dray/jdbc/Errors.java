@@ -83,7 +83,8 @@ final class Errors {
 
     private Failure failure(Failure.Kind kind, Throwable error) {
         String state = error instanceof SQLException failed ? sqlstate(failed) : "";
-        return new Failure(kind, state, secrets.hide(message(error)), "");
+        // A password that is cut would not be found.
+        return new Failure(kind, state, cut(secrets.hide(message(error))), "");
     }
 
     private static String sqlstate(SQLException error) {
@@ -104,9 +105,12 @@ final class Errors {
                 texts.add(line);
             }
         }
-        String all = String.join(": ", texts);
-        return all.length() <= MESSAGE_CHARACTERS_MAX
-                ? all : all.substring(0, MESSAGE_CHARACTERS_MAX) + "…";
+        return String.join(": ", texts);
+    }
+
+    private static String cut(String message) {
+        return message.length() <= MESSAGE_CHARACTERS_MAX
+                ? message : message.substring(0, MESSAGE_CHARACTERS_MAX) + "…";
     }
 
     private static Throwable next(Throwable error) {

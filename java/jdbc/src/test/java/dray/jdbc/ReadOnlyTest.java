@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.sql.SQLException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -104,6 +105,16 @@ class ReadOnlyTest {
                 new Secrets(uri).hide("the password s3cret is wrong"), uri);
         assertEquals("***: no", new Secrets(uri).hide(uri + ": no"));
         assertEquals("host h of u", new Secrets(uri).hide("host h of u"));
+    }
+
+    @Test
+    void passwordsInLongErrors() {
+        var errors = new Errors("jdbc:x://h/d?password=s3cret");
+        for (int length = 9_980; length < 10_010; length++) {
+            var error = new SQLException("x".repeat(length) + "s3cret");
+            String message = errors.ofStatement(error, new Cancellation(null)).getMessage();
+            assertFalse(message.contains("s"), message);
+        }
     }
 
     @Test
