@@ -409,3 +409,15 @@ def test_mysql(maria: MariaServer, driver: str) -> None:
             next(result.batches())
             result.cancel()
             assert one(client, "SELECT 1") == 1
+            # An error does not wait for the rest of the rows, and the session goes on.
+            session = one(client, "SELECT connection_id()")
+            rest = "FROM seq_1_to_1000000000"
+            start = time.monotonic()
+            with pytest.raises(dray.LimitError, match="row_bytes_max"):
+                sql = f"SELECT IF(seq = 5, repeat('x', 2000000), 'x') AS t {rest}"
+                client.query(sql, row_bytes_max=1 << 20, chunk_bytes_max=1 << 19).arrow()
+            with pytest.raises(dray.ExecutionError):
+                sql = f"SELECT CAST(IF(seq = 5, '100:00:00', '1:00:00') AS time) AS t {rest}"
+                client.query(sql).arrow()
+            assert one(client, "SELECT connection_id()") == session
+            assert time.monotonic() - start < 20

@@ -5,6 +5,7 @@ import java.sql.DriverManager;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
+import java.sql.Statement;
 
 /** A connection of a driver. */
 final class Database implements AutoCloseable {
@@ -14,11 +15,16 @@ final class Database implements AutoCloseable {
     private final Product product;
     private final Connection connection;
     private final String server;
+    /** MySQL's number of the connection; null if it is not known. */
+    private final String number;
+    /** Whether a transaction could not be rolled back. */
+    private boolean isLost;
 
-    private Database(Open open, Connection connection) throws SQLException {
+    private Database(Open open, Connection connection, String number) throws SQLException {
         this.open = open;
         this.product = Product.of(open.uri());
         this.connection = connection;
+        this.number = number;
         var about = connection.getMetaData();
         this.server = about.getDatabaseProductName() + " " + about.getDatabaseProductVersion();
     }
@@ -28,14 +34,28 @@ final class Database implements AutoCloseable {
         var properties = Product.of(open.uri()).properties(open.writable());
         Connection connection = DriverManager.getConnection(open.uri(), properties);
         try {
+            String number = Product.of(open.uri()) == Product.MYSQL ? number(connection) : null;
             if (!open.writable()) {
                 setReadOnly(connection);
                 connection.setAutoCommit(false);
             }
-            return new Database(open, connection);
+            return new Database(open, connection, number);
         } catch (SQLException | RuntimeException failed) {
             connection.close();
             throw failed;
+        }
+    }
+
+    private static String number(Connection connection) throws SQLException {
+        try (var statement = connection.createStatement();
+                var row = statement.executeQuery("SELECT CONNECTION_ID()")) {
+            return row.next() ? row.getString(1) : null;
+        } catch (SQLException unknown) {
+            // Other databases speak MySQL's protocol, too.
+            if (!connection.isValid(VALID_SECONDS)) {
+                throw unknown;
+            }
+            return null;
         }
     }
 
@@ -76,6 +96,31 @@ final class Database implements AutoCloseable {
                 query.sql(), ResultSet.TYPE_FORWARD_ONLY, ResultSet.CONCUR_READ_ONLY);
     }
 
+    /**
+     * Lets the database give up the rows of a statement that are left: drivers read them all when
+     * they close it.
+     */
+    void stop(Statement statement) {
+        try {
+            // MySQL's driver cancels nothing once it has the first row.
+            if (product != Product.MYSQL) {
+                statement.cancel();
+            } else if (number != null) {
+                kill();
+            }
+        } catch (SQLException | RuntimeException | AbstractMethodError notSupported) {
+            System.err.println("stopping: " + notSupported.getClass().getName());
+        }
+    }
+
+    private void kill() throws SQLException {
+        var properties = product.properties(open.writable());
+        try (var other = DriverManager.getConnection(open.uri(), properties);
+                var statement = other.createStatement()) {
+            statement.execute("KILL QUERY " + number);
+        }
+    }
+
     /** Ends the transaction of a statement: commits only what a writable source has changed. */
     void end(boolean succeeded) throws SQLException {
         if (connection.getAutoCommit()) {
@@ -83,15 +128,22 @@ final class Database implements AutoCloseable {
         }
         if (succeeded && open.writable()) {
             connection.commit();
-        } else {
+            return;
+        }
+        try {
             connection.rollback();
+        } catch (SQLException interrupted) {
+            // What has stopped the statement can be late, and meet this.
+            isLost = true;
+            connection.rollback();
+            isLost = false;
         }
     }
 
     /** Whether it can run another statement. */
     boolean isUsable() {
         try {
-            return !connection.isClosed() && connection.isValid(VALID_SECONDS);
+            return !isLost && !connection.isClosed() && connection.isValid(VALID_SECONDS);
         } catch (SQLException | RuntimeException | AbstractMethodError broken) {
             return false;
         }

@@ -70,19 +70,33 @@ final class Execution {
             }
             return 0;
         }
+        boolean complete = false;
+        try {
+            long rows = send(statement.getResultSet());
+            if (database.product() != Product.SQLITE
+                    && findResult(statement, statement.getMoreResults())) {
+                throw new Failure(Failure.Kind.QUERY, "0A000",
+                        "the statement has several results", "run one statement at a time");
+            }
+            complete = true;
+            return rows;
+        } finally {
+            if (!complete) {
+                database.stop(statement);
+            }
+        }
+    }
+
+    /** Of a result that fails, the statement closes what is left. */
+    private long send(ResultSet result) throws SQLException, IOException, Failure {
         long rows;
-        try (ResultSet result = statement.getResultSet();
-                var writer = new ResultWriter(
-                        result.getMetaData(), database.product(), query, out)) {
+        try (var writer = new ResultWriter(
+                result.getMetaData(), database.product(), query, out)) {
             begin();
             rows = writer.writeRows(result);
             writer.end();
         }
-        if (database.product() != Product.SQLITE
-                && findResult(statement, statement.getMoreResults())) {
-            throw new Failure(Failure.Kind.QUERY, "0A000",
-                    "the statement has several results", "run one statement at a time");
-        }
+        result.close();
         return rows;
     }
 
