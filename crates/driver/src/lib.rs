@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A crate for a database implements [`Driver`] and [`Session`]; the server implements [`Sink`].
-//! All of it blocks: the server gives each session a thread.
+//! All of it blocks: the server gives each session a thread, with a stack of [`STACK_BYTES`].
 
 #![forbid(unsafe_code)]
 
@@ -30,6 +30,10 @@ pub const BATCH_ROWS_MAX: usize = 65_536;
 
 /// The most bytes of a batch of several rows, about.
 pub const BATCH_BYTES_MAX: u64 = 8 << 20;
+
+/// The stack of the thread that a session runs on, in bytes. Libraries of databases recurse as deep
+/// as a statement is nested. The kernel provides the memory when it is first used.
+pub const STACK_BYTES: usize = 64 << 20;
 
 /// A database that statements are passed on to. Errors must not show passwords: clients and the log
 /// get them.

@@ -25,6 +25,7 @@ use tracing::{debug, info, warn};
 
 use self::plans::HeldPlans;
 pub(crate) use self::session::RelaySession;
+use self::session::source_thread;
 pub(crate) use self::sink::{Begun, ResultSink, Rows, lost};
 use crate::engine;
 use crate::metrics::SourceMetrics;
@@ -155,8 +156,14 @@ impl Relay {
         engine::error(ErrorKind::Resources, "53300", what, hint)
     }
 
-    /// Connects once, to tell the log whether the source is there. Blocks.
-    pub(crate) fn check(&self) {
+    /// Connects once, by a thread, to tell the log whether the source is there.
+    pub(crate) fn check(self: &Arc<Self>) {
+        let relay = self.clone();
+        // Without a thread, the log does not tell.
+        let _ = source_thread().spawn(move || relay.connect_once());
+    }
+
+    fn connect_once(&self) {
         // Without a free connection, clients have seen that it is there.
         let Ok(permit) = self.connections.try_acquire() else { return };
         let source = self.name.as_str();

@@ -156,10 +156,7 @@ impl Server {
     async fn accept_until(self, mut stop: BoxFuture<'_, ()>) {
         let Self { listeners, metrics, shared, stop: stopping } = self;
         for relay in shared.grants.sources() {
-            let relay = relay.clone();
-            // Without a thread, the log does not tell.
-            let check = move || relay.check();
-            let _ = std::thread::Builder::new().name("source".to_owned()).spawn(check);
+            relay.check();
         }
         let refusals = Arc::new(Semaphore::new(REFUSALS_MAX));
         let mut connections = JoinSet::new();

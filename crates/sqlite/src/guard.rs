@@ -1,10 +1,14 @@
 //! What statements may do: a file that is opened to read stays as it is, and no source lets its
 //! clients reach other files or load code.
 
+use std::sync::Arc;
+
 use rusqlite::config::DbConfig;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, Result};
+
+use crate::stack::Stack;
 
 /// Pragmas that tell something of the file, without a value.
 const PRAGMAS: &[&str] = &[
@@ -42,25 +46,47 @@ const PRAGMAS_OF_TABLES: &[&str] = &[
 /// Pragmas that name places for files, or undo what [`guard`] has set.
 const PRAGMAS_THAT_ESCAPE: &[&str] =
     &["data_store_directory", "temp_store_directory", "trusted_schema", "writable_schema"];
-/// The longest value or row, in bytes: as much as other sources take.
-const LENGTH_MAX: i32 = 256 << 20;
+/// What SQLite limits. It recurses for each wildcard of a pattern of LIKE or GLOB, and for each view
+/// in a view, of which there are no more than objects of a schema. Expressions, triggers and JSON
+/// have at most 1000 levels anyway, a UNION 500 SELECTs; where these are within each other,
+/// [`Stack`] bounds them.
+const LIMITS: &[(Limit, i32)] = &[
+    // The longest value or row, in bytes: as much as other sources take.
+    (Limit::SQLITE_LIMIT_LENGTH, 256 << 20),
+    (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000),
+    (Limit::SQLITE_LIMIT_SCHEMA, 10_000),
+];
 
-/// Guards a connection whose file has been opened.
+/// Limits what a connection does, before it reads its file.
 ///
 /// # Errors
 /// If SQLite refuses a setting.
-pub(crate) fn guard(connection: &mut Connection, writable: bool) -> Result<()> {
+pub(crate) fn limit(connection: &Connection) -> Result<()> {
+    for (limit, value) in LIMITS {
+        connection.set_limit(*limit, *value)?;
+    }
+    Ok(())
+}
+
+/// Guards a connection whose file has been opened. Its statements have this stack.
+///
+/// # Errors
+/// If SQLite refuses a setting.
+pub(crate) fn guard(connection: &mut Connection, writable: bool, stack: &Arc<Stack>) -> Result<()> {
     // Not even a schema that somebody prepared may do what a statement may not.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     connection.pragma_update(None, "cell_size_check", true)?;
-    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, LENGTH_MAX)?;
-    if writable {
-        return connection.authorizer(Some(may_write));
+    let may = if writable { may_write } else { may_read };
+    if !writable {
+        connection.pragma_update(None, "query_only", true)?;
+        connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
     }
-    connection.pragma_update(None, "query_only", true)?;
-    connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
-    connection.authorizer(Some(may_read))
+    let stack = stack.clone();
+    connection.authorizer(Some(move |context: AuthContext<'_>| match stack.has_room() {
+        true => may(context),
+        false => Authorization::Deny,
+    }))
 }
 
 fn allow(is_allowed: bool) -> Authorization {

@@ -12,6 +12,7 @@ mod declared;
 mod error;
 mod guard;
 mod session;
+mod stack;
 
 use std::path::PathBuf;
 

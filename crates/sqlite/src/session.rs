@@ -1,17 +1,20 @@
 //! A session: a connection of its own to the file.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use dray_driver::{
-    BATCH_BYTES_MAX, BATCH_ROWS_MAX, Estimate, ServerError, Sink, Statement, failed,
+    BATCH_BYTES_MAX, BATCH_ROWS_MAX, ErrorKind, Estimate, ServerError, Sink, Statement, error,
+    failed,
 };
 use rusqlite::{Connection, OpenFlags};
 
 use crate::bind::bind;
 use crate::columns::Columns;
 use crate::error::{End, message, of_statement, refused};
-use crate::guard::guard;
+use crate::guard::{guard, limit};
+use crate::stack::Stack;
 
 /// How long to wait for a program that writes.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -25,6 +28,7 @@ pub(crate) struct Session {
     connection: Connection,
     writable: bool,
     server: String,
+    stack: Arc<Stack>,
 }
 
 impl Session {
@@ -44,15 +48,17 @@ impl Session {
         // SQLite's own words name the path, which is for whoever runs the server.
         let mut connection =
             Connection::open_with_flags(path, flags).map_err(|_| "SQLite can't open its file")?;
+        let stack = Arc::new(Stack::default());
         let read = |connection: &mut Connection| {
+            limit(connection)?;
             connection.busy_timeout(BUSY_TIMEOUT)?;
             // The file is read only now.
             connection.query_row("PRAGMA schema_version", (), |_| Ok(()))?;
-            guard(connection, writable)
+            guard(connection, writable, &stack)
         };
         read(&mut connection).map_err(|cause| message(&cause))?;
         let server = format!("SQLite {}", rusqlite::version());
-        Ok(Self { name: name.to_owned(), connection, writable, server })
+        Ok(Self { name: name.to_owned(), connection, writable, server, stack })
     }
 
     /// Runs a statement. It is a transaction, so its rows are of one state of the file.
@@ -60,7 +66,11 @@ impl Session {
         if statement.sql.contains('\0') {
             return Err(failed("42601", "a statement has a byte 0").into());
         }
-        let failed_by = |cause| of_statement(&self.name, &cause);
+        self.stack.begin();
+        let failed_by = |cause| match self.stack.is_exceeded() {
+            true => error(ErrorKind::Limit, "54001", "the statement is nested too deep", "").into(),
+            false => of_statement(&self.name, &cause),
+        };
         let mut prepared = self.connection.prepare(&statement.sql).map_err(failed_by)?;
         if !self.writable && !prepared.readonly() {
             return Err(refused(&self.name, "it writes").into());

@@ -299,6 +299,18 @@ def test_only_reading(folder: Path, connection: dray.Connection) -> None:
     assert not elsewhere.exists()
 
 
+def test_statements_that_ended_the_server(connection: dray.Connection) -> None:
+    """They recurse as deep as they are long."""
+    text, pattern = "replace(hex(zeroblob(25000)), '00', 'a')", "%a" * 25_000
+    for sql, sqlstate, match in [
+        (f"SELECT {text} LIKE '{pattern}'", "42000", "pattern too complex"),
+    ]:
+        with pytest.raises(dray.Error, match=match) as caught:
+            connection.query(sql).arrow()
+        assert caught.value.sqlstate == sqlstate, caught.value
+    assert one(connection, "SELECT 1") == 1
+
+
 def test_writing(folder: Path, own: dray.Connection) -> None:
     own.query("CREATE TABLE w (id INTEGER PRIMARY KEY, t TEXT)").arrow()
     inserted = own.query("INSERT INTO w (t) VALUES ('a'), (?) RETURNING id, t", ["b"]).arrow()

@@ -4,8 +4,9 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::Builder;
 
-use dray_driver::{Division, Driver, Parts, Session, Sink, Statement};
+use dray_driver::{Division, Driver, Parts, STACK_BYTES, Session, Sink, Statement};
 use dray_wire::ServerError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tracing::{debug, warn};
@@ -56,7 +57,7 @@ impl RelaySession {
             serve(&name, &*driver, &turns);
             drop(permit);
         };
-        std::thread::Builder::new().name("source".to_owned()).spawn(serve)?;
+        source_thread().spawn(serve)?;
         Ok(Self { thread: sender, turns: Arc::new(Semaphore::new(1)) })
     }
 
@@ -99,6 +100,11 @@ impl RelaySession {
         let permit = self.turns.clone().acquire_owned().await.map_err(|_| lost())?;
         self.thread.send(Turn { task, statement, permit }).map_err(|_| lost())
     }
+}
+
+/// A thread that a driver may run on.
+pub(super) fn source_thread() -> Builder {
+    Builder::new().name("source".to_owned()).stack_size(STACK_BYTES)
 }
 
 fn serve(name: &str, driver: &dyn Driver, turns: &Receiver<Turn>) {

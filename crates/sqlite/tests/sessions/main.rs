@@ -1,0 +1,6 @@
+//! Sessions with files.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by them")]
+
+mod deep;
+mod file;
