@@ -8,7 +8,8 @@ use dray_driver::{
     BATCH_BYTES_MAX, BATCH_ROWS_MAX, ErrorKind, Estimate, ServerError, Sink, Statement, error,
     failed,
 };
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::fallible_iterator::FallibleIterator;
+use rusqlite::{Batch, Connection, Error, OpenFlags};
 
 use crate::bind::bind;
 use crate::columns::Columns;
@@ -61,6 +62,16 @@ impl Session {
         Ok(Self { name: name.to_owned(), connection, writable, server, stack })
     }
 
+    /// Prepares a statement that comes alone. `Connection::prepare` recurses over all that follow.
+    fn prepare(&self, sql: &str) -> rusqlite::Result<rusqlite::Statement<'_>> {
+        let mut statements = Batch::new(&self.connection, sql);
+        let prepared = statements.next()?.ok_or(Error::Empty)?;
+        match statements.next()? {
+            None => Ok(prepared),
+            Some(_) => Err(Error::MultipleStatement),
+        }
+    }
+
     /// Runs a statement. It is a transaction, so its rows are of one state of the file.
     fn execute(&self, statement: &Statement, sink: &mut dyn Sink) -> Result<(), End> {
         if statement.sql.contains('\0') {
@@ -71,7 +82,7 @@ impl Session {
             true => error(ErrorKind::Limit, "54001", "the statement is nested too deep", "").into(),
             false => of_statement(&self.name, &cause),
         };
-        let mut prepared = self.connection.prepare(&statement.sql).map_err(failed_by)?;
+        let mut prepared = self.prepare(&statement.sql).map_err(failed_by)?;
         if !self.writable && !prepared.readonly() {
             return Err(refused(&self.name, "it writes").into());
         }

@@ -304,6 +304,7 @@ def test_statements_that_ended_the_server(connection: dray.Connection) -> None:
     text, pattern = "replace(hex(zeroblob(25000)), '00', 'a')", "%a" * 25_000
     for sql, sqlstate, match in [
         (f"SELECT {text} LIKE '{pattern}'", "42000", "pattern too complex"),
+        ("SELECT 1;" * 50_000, "42601", "comes alone"),
     ]:
         with pytest.raises(dray.Error, match=match) as caught:
             connection.query(sql).arrow()

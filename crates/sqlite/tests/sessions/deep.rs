@@ -23,6 +23,25 @@ fn patterns_with_many_wildcards_are_refused() {
 }
 
 #[test]
+fn a_statement_comes_alone() {
+    let file = File::new("CREATE TABLE t (x)");
+    for sql in ["SELECT 1; SELECT 2".to_owned(), "SELECT 1;".repeat(100_000)] {
+        let (sqlstate, message) = refusal(&file, &sql);
+        assert_eq!(sqlstate, "42601", "{message}");
+        assert!(message.contains("comes alone"), "{message}");
+    }
+    let end = "; /* nothing */ ;\n-- more\n".repeat(50_000);
+    file.with_session(false, |session| {
+        for sql in ["SELECT 1", "SELECT 1;", &format!("{end} SELECT 1 {end}")] {
+            assert_eq!(run(session, &statement(sql)).unwrap().rows(), 1);
+        }
+    });
+    for sql in ["", ";;", "-- nothing"] {
+        assert!(refusal(&file, sql).1.contains("empty"), "{sql}");
+    }
+}
+
+#[test]
 fn nested_statements_fit_the_stack() {
     let file = File::new("CREATE TABLE t (x); INSERT INTO t VALUES (1)");
     let sum = "+1".repeat(990);
