@@ -51,7 +51,7 @@ enum Values {
 }
 
 impl Columns {
-    /// The columns of a statement.
+    /// The columns of a statement that has made its first step.
     pub(crate) fn of(statement: &Statement<'_>) -> Self {
         let columns = statement.columns().map(|column| {
             let declared = column.decl_type().filter(|declared| !declared.is_empty());

@@ -91,34 +91,42 @@ impl Session {
             return Err(failed("0A000", what).into());
         }
         bind(&mut prepared, statement.parameters.as_ref())?;
-        let mut columns = Columns::of(&prepared);
         let mut rows = prepared.raw_query();
+        let mut columns = None;
         let mut has_begun = false;
-        loop {
-            let row = rows.next().map_err(failed_by)?;
-            let is_end = row.is_none();
-            if let Some(row) = row {
-                columns.push(row)?;
-            }
-            let is_full = columns.rows() >= BATCH_ROWS_MAX || columns.bytes() >= BATCH_BYTES_MAX;
-            if is_full || is_end {
-                let batch = columns.finish()?;
-                if !has_begun {
-                    sink.begin(batch.schema(), Estimate::default())?;
-                    has_begun = true;
-                }
+        while let Some(row) = rows.next().map_err(failed_by)? {
+            // The first step compiles the statement again if another program has changed tables.
+            let columns = columns.get_or_insert_with(|| Columns::of(row.as_ref()));
+            columns.push(row)?;
+            if columns.rows() >= BATCH_ROWS_MAX || columns.bytes() >= BATCH_BYTES_MAX {
+                pass_on(columns, &mut has_begun, sink, statement.plan_only)?;
                 if statement.plan_only {
                     return Ok(());
                 }
-                if batch.num_rows() > 0 {
-                    sink.batch(batch)?;
-                }
-            }
-            if is_end {
-                return Ok(());
             }
         }
+        drop(rows);
+        let mut columns = columns.unwrap_or_else(|| Columns::of(&prepared));
+        pass_on(&mut columns, &mut has_begun, sink, statement.plan_only)
     }
+}
+
+/// Passes on the rows that are there, after the columns.
+fn pass_on(
+    columns: &mut Columns,
+    has_begun: &mut bool,
+    sink: &mut dyn Sink,
+    plan_only: bool,
+) -> Result<(), End> {
+    let batch = columns.finish()?;
+    if !*has_begun {
+        sink.begin(batch.schema(), Estimate::default())?;
+        *has_begun = true;
+    }
+    if !plan_only && batch.num_rows() > 0 {
+        sink.batch(batch)?;
+    }
+    Ok(())
 }
 
 impl dray_driver::Session for Session {

@@ -312,6 +312,20 @@ def test_statements_that_ended_the_server(connection: dray.Connection) -> None:
     assert one(connection, "SELECT 1") == 1
 
 
+def test_a_table_that_another_program_changes(tmp_path: Path) -> None:
+    path = tmp_path / "changed.db"
+    writer = sqlite3.connect(path, isolation_level=None)
+    writer.executescript("CREATE TABLE t (a, b); INSERT INTO t VALUES (1, 2)")
+    with relay(*sources(own=f"sqlite:{path}")) as server, dray.connect(server.uri("own")) as client:
+        assert client.query("SELECT * FROM t").arrow().to_pylist() == [{"a": 1, "b": 2}]
+        change = "DROP TABLE t; CREATE TABLE t (b, a, c); INSERT INTO t VALUES (3, 4, 5)"
+        writer.executescript(change)
+        assert client.query("SELECT * FROM t").arrow().to_pylist() == [{"b": 3, "a": 4, "c": 5}]
+        writer.execute("ALTER TABLE t ADD COLUMN d DEFAULT 6")
+        assert client.query("SELECT * FROM t").arrow().column_names == ["b", "a", "c", "d"]
+    writer.close()
+
+
 def test_writing(folder: Path, own: dray.Connection) -> None:
     own.query("CREATE TABLE w (id INTEGER PRIMARY KEY, t TEXT)").arrow()
     inserted = own.query("INSERT INTO w (t) VALUES ('a'), (?) RETURNING id, t", ["b"]).arrow()
