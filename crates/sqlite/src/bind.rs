@@ -7,24 +7,28 @@ use arrow_array::types::{
 };
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
-use dray_driver::{ServerError, failed};
+use dray_driver::failed;
 use rusqlite::Statement;
 use rusqlite::types::Value;
 
-/// Binds the values of a row: to `?` in order, and to `?N`, `$N`, `:N` and `@N` by their number,
-/// counted from 1.
+use crate::error::{End, of_statement};
+
+/// Binds the values of a row to a statement of the source `name`: to `?` in order, and to `?N`,
+/// `$N`, `:N` and `@N` by their number, counted from 1.
 ///
 /// # Errors
-/// If there are more or fewer than the statement takes, or SQLite has no such values.
+/// If there are more or fewer than the statement takes, SQLite has no such values, or they are too
+/// long.
 pub(crate) fn bind(
+    name: &str,
     statement: &mut Statement<'_>,
     parameters: Option<&RecordBatch>,
-) -> Result<(), ServerError> {
+) -> Result<(), End> {
     let expected = statement.parameter_count();
     let given = parameters.map_or(0, RecordBatch::num_columns);
     if expected != given {
         let message = format!("the statement has {expected} parameters, and {given} are given");
-        return Err(failed("07001", message));
+        return Err(failed("07001", message).into());
     }
     let Some(parameters) = parameters else { return Ok(()) };
     for index in 1..=expected {
@@ -34,14 +38,14 @@ pub(crate) fn bind(
                 let name = statement.parameter_name(index).unwrap_or_default();
                 failed("07001", format!("there is no value for the parameter {name}"))
             })?;
-        let bound = value(parameters.column(column).as_ref())
-            .and_then(|value| statement.raw_bind_parameter(index, value).ok());
-        bound.ok_or_else(|| {
+        let value = value(parameters.column(column).as_ref()).ok_or_else(|| {
             let data_type = parameters.column(column).data_type().clone();
             let number = column + 1;
             let what = format!("parameter {number}: SQLite has no values of the type {data_type}");
             failed("07006", format!("{what}; convert it to text"))
         })?;
+        let bound = statement.raw_bind_parameter(index, value);
+        bound.map_err(|cause| of_statement(name, &cause))?;
     }
     Ok(())
 }

@@ -28,6 +28,7 @@ pub(crate) struct Columns {
     rows: usize,
     rows_before: u64,
     bytes: u64,
+    row_bytes_max: u64,
 }
 
 #[derive(Debug)]
@@ -51,8 +52,9 @@ enum Values {
 }
 
 impl Columns {
-    /// The columns of a statement that has made its first step.
-    pub(crate) fn of(statement: &Statement<'_>) -> Self {
+    /// The columns of a statement that has made its first step. A row's values have at most so many
+    /// bytes.
+    pub(crate) fn of(statement: &Statement<'_>, row_bytes_max: u64) -> Self {
         let columns = statement.columns().map(|column| {
             let declared = column.decl_type().filter(|declared| !declared.is_empty());
             Column {
@@ -62,7 +64,8 @@ impl Columns {
                 decided_by: None,
             }
         });
-        Self { columns: columns.collect(), schema: None, rows: 0, rows_before: 0, bytes: 0 }
+        let columns = columns.collect();
+        Self { columns, schema: None, rows: 0, rows_before: 0, bytes: 0, row_bytes_max }
     }
 
     /// The rows since the last batch.
@@ -78,20 +81,27 @@ impl Columns {
     /// Appends a row.
     ///
     /// # Errors
-    /// If a value is of another class than the column's others.
+    /// If a value is of another class than the column's others, or the row is too long.
     pub(crate) fn push(&mut self, row: &Row<'_>) -> Result<(), ServerError> {
         const SLOT_BYTES: u64 = 8;
         let number = self.rows_before.saturating_add(self.rows as u64 + 1);
         let is_first_batch = self.schema.is_none();
+        let mut row_bytes = 0;
         for (i, column) in self.columns.iter_mut().enumerate() {
             let value = row
                 .get_ref(i)
                 .map_err(|cause| error(ErrorKind::Internal, "XX000", cause.to_string(), ""))?;
-            self.bytes += SLOT_BYTES
-                + match value {
-                    ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.len() as u64,
-                    _ => 0,
-                };
+            let value_bytes = match value {
+                ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.len() as u64,
+                _ => 0,
+            };
+            self.bytes += SLOT_BYTES + value_bytes;
+            row_bytes += value_bytes;
+            if row_bytes > self.row_bytes_max {
+                let message =
+                    format!("row {number} has more than {} bytes, the limit", self.row_bytes_max);
+                return Err(error(ErrorKind::Limit, "54000", message, "raise row_bytes_max"));
+            }
             column.push(value, number, is_first_batch)?;
         }
         self.rows += 1;

@@ -42,7 +42,11 @@ pub(crate) fn of_statement(name: &str, cause: &Error) -> End {
         Some(ErrorCode::ConstraintViolation) => failed("23000", message),
         Some(ErrorCode::TypeMismatch) => failed("22000", message),
         Some(ErrorCode::TooBig) => error(ErrorKind::Limit, "54000", message, ""),
-        Some(ErrorCode::OutOfMemory) => error(ErrorKind::Resources, "53200", message, ""),
+        Some(ErrorCode::OutOfMemory) => {
+            let hint = "the statements of all clients share SQLite's memory: ask for fewer or \
+                        shorter values in a row, or try again";
+            error(ErrorKind::Resources, "53200", message, hint)
+        }
         Some(ErrorCode::DiskFull) => error(ErrorKind::Resources, "53100", message, ""),
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
             source("XX001", "PRAGMA integrity_check tells what is wrong with the file")

@@ -51,11 +51,15 @@ const PRAGMAS_THAT_ESCAPE: &[&str] =
 /// have at most 1000 levels anyway, a UNION 500 SELECTs; where these are within each other,
 /// [`Stack`] bounds them.
 const LIMITS: &[(Limit, i32)] = &[
-    // The longest value or row, in bytes: as much as other sources take.
+    // The longest value, or row of a table, in bytes.
     (Limit::SQLITE_LIMIT_LENGTH, 256 << 20),
     (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000),
     (Limit::SQLITE_LIMIT_SCHEMA, 10_000),
 ];
+
+/// The memory of SQLite in this process, in bytes, which all connections share: some values of the
+/// greatest length. A row of a result is in it as a whole.
+const HEAP_BYTES_MAX: u64 = 1 << 30;
 
 /// Limits what a connection does, before it reads its file.
 ///
@@ -65,7 +69,8 @@ pub(crate) fn limit(connection: &Connection) -> Result<()> {
     for (limit, value) in LIMITS {
         connection.set_limit(*limit, *value)?;
     }
-    Ok(())
+    let sql = format!("PRAGMA hard_heap_limit = {HEAP_BYTES_MAX}");
+    connection.query_row(&sql, (), |_| Ok(()))
 }
 
 /// Guards a connection whose file has been opened. Its statements have this stack.

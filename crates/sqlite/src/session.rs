@@ -90,13 +90,14 @@ impl Session {
             let what = "a statement that writes can't be planned without running it";
             return Err(failed("0A000", what).into());
         }
-        bind(&mut prepared, statement.parameters.as_ref())?;
+        bind(&self.name, &mut prepared, statement.parameters.as_ref())?;
+        let row_bytes_max = statement.limits.row_bytes_max;
         let mut rows = prepared.raw_query();
         let mut columns = None;
         let mut has_begun = false;
         while let Some(row) = rows.next().map_err(failed_by)? {
             // The first step compiles the statement again if another program has changed tables.
-            let columns = columns.get_or_insert_with(|| Columns::of(row.as_ref()));
+            let columns = columns.get_or_insert_with(|| Columns::of(row.as_ref(), row_bytes_max));
             columns.push(row)?;
             if columns.rows() >= BATCH_ROWS_MAX || columns.bytes() >= BATCH_BYTES_MAX {
                 pass_on(columns, &mut has_begun, sink, statement.plan_only)?;
@@ -106,7 +107,7 @@ impl Session {
             }
         }
         drop(rows);
-        let mut columns = columns.unwrap_or_else(|| Columns::of(&prepared));
+        let mut columns = columns.unwrap_or_else(|| Columns::of(&prepared, row_bytes_max));
         pass_on(&mut columns, &mut has_begun, sink, statement.plan_only)
     }
 }

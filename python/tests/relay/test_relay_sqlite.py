@@ -300,11 +300,13 @@ def test_only_reading(folder: Path, connection: dray.Connection) -> None:
 
 
 def test_statements_that_ended_the_server(connection: dray.Connection) -> None:
-    """They recurse as deep as they are long."""
+    """They recurse as deep as they are long, or take memory without end."""
     text, pattern = "replace(hex(zeroblob(25000)), '00', 'a')", "%a" * 25_000
     for sql, sqlstate, match in [
         (f"SELECT {text} LIKE '{pattern}'", "42000", "pattern too complex"),
         ("SELECT 1;" * 50_000, "42601", "comes alone"),
+        ("SELECT " + ", ".join(["randomblob(60000000)"] * 5), "54000", "raise row_bytes_max"),
+        ("SELECT " + ", ".join(["randomblob(260000000)"] * 100), "53200", "out of memory"),
     ]:
         with pytest.raises(dray.Error, match=match) as caught:
             connection.query(sql).arrow()

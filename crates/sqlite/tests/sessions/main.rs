@@ -5,3 +5,4 @@
 mod changed;
 mod deep;
 mod file;
+mod long;
