@@ -61,7 +61,8 @@ pub(crate) fn of_statement(name: &str, cause: &Error) -> End {
 pub(crate) fn refused(name: &str, why: &str) -> ServerError {
     let message = format!("the source {name} does not take this statement: {why}");
     let hint = "the server's option --source-writable lets clients write to the file; no source \
-                opens other files or loads extensions";
+                opens other files, loads extensions, or takes a PRAGMA that reaches beyond the \
+                file and the connection";
     error(ErrorKind::Query, "25006", message, hint)
 }
 

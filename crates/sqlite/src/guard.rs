@@ -13,22 +13,30 @@ use crate::stack::Stack;
 /// Pragmas that tell something of the file, without a value.
 const PRAGMAS: &[&str] = &[
     "application_id",
+    "auto_vacuum",
+    "busy_timeout",
+    "cache_size",
     "collation_list",
     "compile_options",
     "data_version",
     "database_list",
     "encoding",
     "foreign_key_check",
+    "foreign_keys",
     "freelist_count",
     "function_list",
     "integrity_check",
     "journal_mode",
+    "locking_mode",
+    "module_list",
     "page_count",
     "page_size",
     "pragma_list",
     "quick_check",
     "schema_version",
+    "synchronous",
     "table_list",
+    "temp_store",
     "user_version",
 ];
 /// Those whose value is what to look at, and changes nothing.
@@ -43,9 +51,49 @@ const PRAGMAS_OF_TABLES: &[&str] = &[
     "table_info",
     "table_xinfo",
 ];
-/// Pragmas that name places for files, or undo what [`guard`] has set.
-const PRAGMAS_THAT_ESCAPE: &[&str] =
-    &["data_store_directory", "temp_store_directory", "trusted_schema", "writable_schema"];
+/// Pragmas that a source takes, if it is writable, with and without a value: what they do stays in
+/// the file or in the client's own connection. All others are refused, and so are new ones of
+/// SQLite. Some name places of files (`temp_store_directory`). Some change the whole process
+/// (`hard_heap_limit`, `soft_heap_limit`), or take its memory (`cache_size`, `cache_spill`,
+/// `temp_store`) or threads (`threads`); with `mmap_size`, another program could end it by
+/// truncating the file. Some undo what the server has set (`busy_timeout`, `cell_size_check`,
+/// `trusted_schema`, `writable_schema`), and `locking_mode` keeps the file from others while no
+/// statement runs.
+const PRAGMAS_THAT_WRITE: &[&str] = &[
+    "analysis_limit",
+    "application_id",
+    "auto_vacuum",
+    "automatic_index",
+    "case_sensitive_like",
+    "checkpoint_fullfsync",
+    "count_changes",
+    "defer_foreign_keys",
+    "empty_result_callbacks",
+    "encoding",
+    "foreign_keys",
+    "full_column_names",
+    "fullfsync",
+    "ignore_check_constraints",
+    "incremental_vacuum",
+    "journal_size_limit",
+    "legacy_alter_table",
+    "max_page_count",
+    "optimize",
+    "page_size",
+    "query_only",
+    "read_uncommitted",
+    "recursive_triggers",
+    "reverse_unordered_selects",
+    "secure_delete",
+    "short_column_names",
+    "shrink_memory",
+    "synchronous",
+    "user_version",
+    "wal_autocheckpoint",
+    "wal_checkpoint",
+];
+/// Values of `journal_mode` that keep the journal in a file.
+const JOURNAL_MODES: &[&str] = &["delete", "persist", "truncate", "wal"];
 /// What SQLite limits. It recurses for each wildcard of a pattern of LIKE or GLOB, and for each view
 /// in a view, of which there are no more than objects of a schema. Expressions, triggers and JSON
 /// have at most 1000 levels anyway, a UNION 500 SELECTs; where these are within each other,
@@ -115,7 +163,7 @@ fn may_write(context: AuthContext<'_>) -> Authorization {
         AuthAction::Function { function_name } => !loads_code(function_name),
         // VACUUM attaches a file without a name.
         AuthAction::Attach { filename } => filename.is_empty(),
-        AuthAction::Pragma { pragma_name, .. } => !is_among(PRAGMAS_THAT_ESCAPE, pragma_name),
+        AuthAction::Pragma { pragma_name, pragma_value } => writes(pragma_name, pragma_value),
         AuthAction::Unknown { .. } => false,
         _ => true,
     })
@@ -129,6 +177,13 @@ fn reads(pragma: &str, value: Option<&str>) -> bool {
     is_among(if value.is_none() { PRAGMAS } else { PRAGMAS_OF_TABLES }, pragma)
 }
 
-fn is_among(pragmas: &[&str], pragma: &str) -> bool {
-    pragmas.iter().any(|known| known.eq_ignore_ascii_case(pragma))
+fn writes(pragma: &str, value: Option<&str>) -> bool {
+    let is_journal_mode = pragma.eq_ignore_ascii_case("journal_mode");
+    reads(pragma, value)
+        || is_among(PRAGMAS_THAT_WRITE, pragma)
+        || is_journal_mode && value.is_some_and(|mode| is_among(JOURNAL_MODES, mode))
+}
+
+fn is_among(words: &[&str], word: &str) -> bool {
+    words.iter().any(|known| known.eq_ignore_ascii_case(word))
 }

@@ -346,6 +346,7 @@ def test_writing(folder: Path, own: dray.Connection) -> None:
         f"VACUUM INTO '{folder}/elsewhere.db'",
         "SELECT load_extension('x')",
         "PRAGMA writable_schema = 1",
+        "PRAGMA hard_heap_limit = 1",
     ):
         with pytest.raises(dray.QueryError, match="authoriz"):
             own.query(sql).arrow()

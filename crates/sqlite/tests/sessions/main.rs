@@ -6,3 +6,4 @@ mod changed;
 mod deep;
 mod file;
 mod long;
+mod pragmas;
