@@ -298,3 +298,22 @@ def test_json(mysql_target: MysqlTarget) -> None:
     assert missing is None and "12345678901234567890.10," in text
     assert json.loads(text) == {"s": '"\\ \n\x01ü🐴', "d": 12345678901234567890.10, "b": True,
                                 "y": "\\x01ff", "l": [{"a": None}]}  # fmt: skip
+
+
+@pytest.mark.parametrize("mysql_target", ["load"], indirect=True)
+@pytest.mark.parametrize(
+    "named",
+    [
+        "bit(1)) AS SELECT b'1' AS v, User, authentication_string FROM mysql.user -- ",
+        "bit(1), x int",
+        "date DEFAULT (SLEEP(60))",
+        "year) ENGINE=MyISAM -- ",
+    ],
+)
+def test_metadata_that_is_sql(mysql_target: MysqlTarget, named: str) -> None:
+    """The metadata of a file's column may be anything."""
+    field = pa.field("v", pa.uint64(), metadata={"dray:mysql:type": named})
+    mysql_target.write(pa.table([pa.array([1, 0], pa.uint64())], pa.schema([field])))
+    described = mysql_target.server.rows("SHOW COLUMNS FROM w.t")
+    assert [column[:2] for column in described] == [("v", "bigint(20) unsigned")]
+    assert mysql_target.rows() == [("1",), ("0",)]

@@ -25,16 +25,26 @@ pub(super) fn create_type(field: &Field, server: &Server) -> Result<String, Erro
 }
 
 /// The type that the data came from, if its field names it. The labels of an enum or a set are not
-/// in its name.
+/// in its name. The metadata of a file or of another server may be anything, and this becomes a
+/// part of a statement: only names that reading gives, letter for letter, are types.
 fn named(field: &Field, server: &Server) -> Option<String> {
-    let name = field.metadata().get(TYPE_KEY)?;
-    match name.split('(').next().unwrap_or_default() {
-        "year" | "bit" | "date" | "datetime" | "geometry" | "point" | "linestring" | "polygon"
+    let name = field.metadata().get(TYPE_KEY)?.as_str();
+    match name {
+        "year" | "date" | "datetime" | "geometry" | "point" | "linestring" | "polygon"
         | "multipoint" | "multilinestring" | "multipolygon" | "geometrycollection" => {
-            Some(name.clone())
+            return Some(name.to_owned());
         }
-        "timestamp" => Some(format!("{name} NULL")),
-        "inet4" | "inet6" if server.is_mariadb() => Some(name.clone()),
+        // Without the word it would have a default.
+        "timestamp" => return Some(format!("{name} NULL")),
+        "inet4" | "inet6" if server.is_mariadb() => return Some(name.to_owned()),
+        _ => {}
+    }
+    let (name, number) = name.strip_suffix(')')?.split_once('(')?;
+    let number = number.bytes().all(|digit| digit.is_ascii_digit()).then_some(number)?;
+    match (name, number.parse::<u8>().ok()?) {
+        ("bit", bits @ 1..=64) => Some(format!("bit({bits})")),
+        ("datetime", digits @ 0..=6) => Some(format!("datetime({digits})")),
+        ("timestamp", digits @ 0..=6) => Some(format!("timestamp({digits}) NULL")),
         _ => None,
     }
 }
@@ -122,6 +132,62 @@ pub(super) fn is_one_type(text: &str) -> bool {
 mod tests {
     use super::*;
 
+    fn server(version: &str) -> Server {
+        Server::new(version, 1, 0, 0)
+    }
+
+    fn created(data_type: DataType, metadata: &[(&str, &str)], version: &str) -> String {
+        let metadata = metadata.iter().map(|(key, value)| ((*key).into(), (*value).into()));
+        let field = Field::new("c", data_type, true).with_metadata(metadata.collect());
+        create_type(&field, &server(version)).unwrap()
+    }
+
+    #[test]
+    fn types_that_metadata_names() {
+        let named =
+            |name: &str, version: &str| created(DataType::UInt64, &[(TYPE_KEY, name)], version);
+        for (name, expected) in [
+            ("bit(1)", "bit(1)"),
+            ("bit(64)", "bit(64)"),
+            ("year", "year"),
+            ("date", "date"),
+            ("datetime", "datetime"),
+            ("datetime(6)", "datetime(6)"),
+            ("timestamp", "timestamp NULL"),
+            ("timestamp(3)", "timestamp(3) NULL"),
+            ("multipolygon", "multipolygon"),
+        ] {
+            assert_eq!(named(name, "8.0.36"), expected);
+        }
+        assert_eq!(named("inet6", "10.11.6-MariaDB"), "inet6");
+        let sql = "bit(1)) AS SELECT b'1' AS v, User, authentication_string FROM mysql.user -- ";
+        for name in [
+            sql,
+            "bit",
+            "bit(0)",
+            "bit(65)",
+            "bit(+1)",
+            "bit( 1)",
+            "bit(1) ",
+            "bit(1))",
+            "bit(999999999999)",
+            "bit()",
+            "bit(1,2)",
+            "year(4)",
+            "year)",
+            "date, x int",
+            "datetime(7)",
+            "datetime DEFAULT (SLEEP(9))",
+            "timestamp(6) NULL",
+            "point; DROP TABLE t",
+            "inet6",
+            "DATE",
+            "",
+        ] {
+            assert_eq!(named(name, "8.0.36"), "bigint unsigned", "{name}");
+        }
+    }
+
     #[test]
     fn types_that_users_give() {
         for text in ["int", "decimal(10, 2) unsigned", "enum('a','b)')", "varchar(5) NOT NULL"] {
@@ -142,7 +208,7 @@ mod tests {
             ("10.6.1-MariaDB", false),
             ("8.0.36", false),
         ] {
-            assert_eq!(has_uuid(&Server::new(version, 1, 0, 0)), has, "{version}");
+            assert_eq!(has_uuid(&server(version)), has, "{version}");
         }
     }
 }
