@@ -5,10 +5,13 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import json
+import random
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from mysql_server import MariaServer
 from mysql_target import MysqlTarget
 from test_mysql_types import CASES, Case
 
@@ -266,7 +269,6 @@ def test_types_as_asked(mysql_target: MysqlTarget) -> None:
 
 
 def test_floats_bit_for_bit(mysql_target: MysqlTarget) -> None:
-    import random
     import struct
 
     rng = random.Random(7)
@@ -317,3 +319,74 @@ def test_metadata_that_is_sql(mysql_target: MysqlTarget, named: str) -> None:
     described = mysql_target.server.rows("SHOW COLUMNS FROM w.t")
     assert [column[:2] for column in described] == [("v", "bigint(20) unsigned")]
     assert mysql_target.rows() == [("1",), ("0",)]
+
+
+# MySQL's type json, whose numbers are doubles unless they are integers.
+
+
+@pytest.fixture
+def mysql8(start_mysql: Callable[[str], MariaServer]) -> Iterator[MysqlTarget]:
+    target = MysqlTarget(start_mysql("mysql-8.0"))
+    try:
+        yield target
+    finally:
+        target.close()
+
+
+def json_field(name: str) -> pa.Field:
+    return pa.field(name, pa.string(), metadata={"ARROW:extension:name": "arrow.json"})
+
+
+def test_json_of_mysql_in_new_tables(mysql8: MysqlTarget) -> None:
+    """What json would change becomes text."""
+    floats = [0.1 + 0.2, 5e-324, 1.7976931348623157e308, 123456789.123456789]
+    number = decimal.Decimal("12345678901234567890.10")
+    text = '{"b": 12345678901234567890.10, "a":  1.10}'
+    columns = {
+        pa.field("floats", pa.list_(pa.float64())): (floats, "longtext"),
+        pa.field("deep", pa.struct([("d", pa.decimal128(25, 2))])): ({"d": number}, "longtext"),
+        json_field("j"): (text, "longtext"),
+        pa.field("integers", pa.list_(pa.uint64())): ([2**64 - 1, None], "json"),
+        pa.field("words", pa.map_(pa.string(), pa.string())): ([("a", "1.5")], "json"),
+    }
+    arrays = [pa.array([value], field.type) for field, (value, _) in columns.items()]
+    mysql8.write(pa.table(arrays, pa.schema(list(columns))))
+    described = mysql8.server.rows("SHOW COLUMNS FROM w.t")
+    assert [column[:2] for column in described] == [
+        (field.name, kind) for field, (_, kind) in columns.items()
+    ]
+    ((found, deep, kept, integers, words),) = mysql8.rows()
+    assert json.loads(found) == floats
+    assert (deep, kept) == ('{"d":12345678901234567890.10}', text)
+    assert json.loads(integers) == [2**64 - 1, None] and json.loads(words) == {"a": "1.5"}
+
+
+def test_json_of_mysql_in_columns_that_exist(mysql8: MysqlTarget) -> None:
+    """Numbers come back as they were, or are errors."""
+    mysql8.server.run("CREATE TABLE w.t (v json)")
+    rng = random.Random(5)
+    texts = ["0.1", "-1.50", "1e5", "2.5e-7", str(2**64 - 1), str(-(2**63))]
+    texts.append('"0.30000000000000004"')
+    for _ in range(5000):
+        digits = "".join(rng.choices("0123456789", k=rng.randint(1, 14)))
+        texts.append(f"{rng.choice(['', '-'])}{rng.randint(1, 9)}.{digits}e{rng.randint(-8, 22)}")
+    mysql8.write(pa.table([pa.array(texts)], pa.schema([json_field("v")])), mode="append")
+    found = [text for (text,) in mysql8.rows()]
+    assert [decimal.Decimal(text.strip('"')) for text in found] == [
+        decimal.Decimal(text.strip('"')) for text in texts
+    ]
+    mysql8.server.run("TRUNCATE w.t")
+    mysql8.write(pa.table({"v": [[0.1, 1.5], [1e22]]}), mode="append")
+    assert [json.loads(text) for (text,) in mysql8.rows()] == [[0.1, 1.5], [1e22]]
+    mysql8.server.run("TRUNCATE w.t")
+    wide = pa.array([[decimal.Decimal("12345678901234567.5")]], pa.list_(pa.decimal128(20, 1)))
+    for values in (
+        pa.array(["1", "[0.30000000000000004]"])[1:],
+        pa.array([str(2**64)]),
+        pa.array([[0.1 + 0.2]]),
+        wide,
+    ):
+        error = mysql8.fails(
+            pa.table({"v": values}), "row 1: .*json rounds a number.*longtext", mode="append"
+        )
+        assert error.sqlstate == "22003"

@@ -68,7 +68,7 @@ fn plain(data_type: &DataType, field: &Field, server: &Server) -> Option<String>
         UInt64 => "bigint unsigned",
         Float16 | Float32 => "float",
         Float64 => "double",
-        Utf8 | LargeUtf8 | Utf8View if is_json(field) => "json",
+        Utf8 | LargeUtf8 | Utf8View if is_json(field) => json_type(server, false),
         Null | Utf8 | LargeUtf8 | Utf8View => "longtext",
         FixedSizeBinary(16) if is_uuid(field) && has_uuid(server) => "uuid",
         FixedSizeBinary(bytes @ 1..=BINARY_MAX) => return Some(format!("binary({bytes})")),
@@ -92,10 +92,43 @@ fn plain(data_type: &DataType, field: &Field, server: &Server) -> Option<String>
         }
         Dictionary(_, values) => return plain(values, field, server),
         RunEndEncoded(_, values) => return plain(values.data_type(), field, server),
-        nested if nested.is_nested() && json::no_json(nested).is_none() => "json",
+        nested if nested.is_nested() && json::no_json(nested).is_none() => {
+            json_type(server, is_exact_json(nested, field))
+        }
         _ => return None,
     };
     Some(name.to_owned())
+}
+
+/// The type for JSON. MySQL's own keeps numbers as doubles, so it is for JSON without others than
+/// integers (`is_exact`); MariaDB's keeps the text.
+fn json_type(server: &Server, is_exact: bool) -> &'static str {
+    let has_json = server.is_mariadb() || server.number() >= (5, 7, 8);
+    if has_json && (is_exact || server.is_mariadb()) { "json" } else { "longtext" }
+}
+
+/// Whether the JSON of data has no numbers but integers of at most 64 bits.
+fn is_exact_json(data_type: &DataType, field: &Field) -> bool {
+    use DataType::*;
+    match data_type {
+        Struct(fields) => fields.iter().all(|field| is_exact_json(field.data_type(), field)),
+        List(item)
+        | LargeList(item)
+        | ListView(item)
+        | LargeListView(item)
+        | FixedSizeList(item, _)
+        | RunEndEncoded(_, item) => is_exact_json(item.data_type(), item),
+        // Its keys are strings in JSON.
+        Map(entries, _) => match entries.data_type() {
+            Struct(fields) => {
+                fields.iter().skip(1).all(|field| is_exact_json(field.data_type(), field))
+            }
+            _ => false,
+        },
+        Dictionary(_, values) => is_exact_json(values, field),
+        Utf8 | LargeUtf8 | Utf8View => !is_json(field),
+        other => !other.is_floating() && !other.is_decimal(),
+    }
 }
 
 /// Whether the server has the type `uuid`: MariaDB since 10.7.
@@ -130,6 +163,10 @@ pub(super) fn is_one_type(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use arrow::datatypes::Fields;
+
     use super::*;
 
     fn server(version: &str) -> Server {
@@ -186,6 +223,40 @@ mod tests {
         ] {
             assert_eq!(named(name, "8.0.36"), "bigint unsigned", "{name}");
         }
+    }
+
+    #[test]
+    fn types_of_json() {
+        let list = |item: DataType| DataType::List(Arc::new(Field::new("item", item, true)));
+        let both = |key: DataType, value: DataType| {
+            Fields::from(vec![Field::new("key", key, false), Field::new("value", value, true)])
+        };
+        let map = |key, value| {
+            let entries = Field::new("entries", DataType::Struct(both(key, value)), false);
+            DataType::Map(Arc::new(entries), false)
+        };
+        let (int, text, float) = (DataType::Int64, DataType::Utf8, DataType::Float64);
+        let dictionary = DataType::Dictionary(Box::new(DataType::Int8), Box::new(float.clone()));
+        for (data_type, expected) in [
+            (list(int.clone()), "json"),
+            (list(list(text.clone())), "json"),
+            (list(DataType::UInt64), "json"),
+            (DataType::Struct(both(text.clone(), DataType::Date32)), "json"),
+            (map(float.clone(), int.clone()), "json"),
+            (list(float.clone()), "longtext"),
+            (list(list(DataType::Float16)), "longtext"),
+            (list(dictionary), "longtext"),
+            (list(DataType::Decimal128(5, 0)), "longtext"),
+            (DataType::Struct(both(int, list(DataType::Decimal256(5, 2)))), "longtext"),
+            (map(text, float), "longtext"),
+        ] {
+            assert_eq!(created(data_type.clone(), &[], "8.0.36"), expected, "{data_type}");
+            assert_eq!(created(data_type.clone(), &[], "5.6.51"), "longtext", "{data_type}");
+            assert_eq!(created(data_type, &[], "10.11.6-MariaDB"), "json");
+        }
+        let json = [("ARROW:extension:name", "arrow.json")];
+        assert_eq!(created(DataType::Utf8, &json, "8.0.36"), "longtext");
+        assert_eq!(created(DataType::Utf8, &json, "10.11.6-MariaDB"), "json");
     }
 
     #[test]

@@ -10,7 +10,8 @@ use dray_pgcopy::{Error, Reason, json};
 use super::column::{Column, Kind};
 use super::values::{
     Booleans, INEXACT, Nested, Nothing, Numbers, OUT_OF_RANGE, Strings, TOO_FINE, Values,
-    push_date, push_datetime, push_decimal, push_float, push_integer, push_time,
+    check_json_numbers, push_date, push_datetime, push_decimal, push_float, push_integer,
+    push_time,
 };
 
 const DAY_MILLISECONDS: i64 = 86_400_000;
@@ -170,7 +171,11 @@ pub(super) fn select<'a>(
             if let Some(why) = json::no_json(array.data_type()) {
                 return Err(mismatch(why));
             }
-            Some(Box::new(Nested { array, field }) as Box<dyn Values>)
+            let check: fn(&[u8]) -> Written = match kind {
+                Kind::Json => check_json_numbers,
+                _ => |_| Ok(()),
+            };
+            Some(Box::new(Nested { array, field, check }) as Box<dyn Values>)
         }
         nested if nested.is_nested() => {
             return Err(mismatch("nested data is written as json or longtext"));
@@ -351,7 +356,9 @@ fn text(kind: &Kind, is_own_text: bool) -> Option<Check<'_>> {
                 false => Err("it is no list of the column's values in their order"),
             }
         }),
-        Kind::Json | Kind::Uuid | Kind::Other => Box::new(|_| Ok(())),
+        // MariaDB's is longtext.
+        Kind::Json => Box::new(check_json_numbers),
+        Kind::Uuid | Kind::Other => Box::new(|_| Ok(())),
         Kind::Date | Kind::DateTime(_) | Kind::Timestamp(_) if is_own_text => Box::new(|_| Ok(())),
         _ => return None,
     })

@@ -100,10 +100,11 @@ where
     }
 }
 
-/// Nested values as JSON.
+/// Nested values as JSON, which `check` lets pass.
 pub(super) struct Nested<'a> {
     pub(super) array: &'a dyn Array,
     pub(super) field: &'a Field,
+    pub(super) check: fn(&[u8]) -> Result<(), Reason>,
 }
 
 impl Values for Nested<'_> {
@@ -112,8 +113,67 @@ impl Values for Nested<'_> {
     }
 
     fn append(&self, row: usize, out: &mut Vec<u8>) -> Result<(), Reason> {
-        json::write(self.array, self.field, row, out)
+        let start = out.len();
+        json::write(self.array, self.field, row, out)?;
+        (self.check)(&out[start..])
     }
+}
+
+/// The most digits of a fraction that a double keeps (`DBL_DIG`).
+const DOUBLE_DIGITS: usize = 15;
+/// The powers of ten that are doubles. The server multiplies a number's digits by one.
+const EXACT_POWERS: std::ops::RangeInclusive<i64> = -22..=22;
+
+/// Checks that MySQL's type `json` keeps the numbers of JSON text: it takes integers of 64 bits as
+/// they are, and others as doubles, which it rounds if they have many digits. What is not JSON is
+/// left to the server.
+pub(super) fn check_json_numbers(text: &[u8]) -> Result<(), Reason> {
+    let is_of_number = |byte: &u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
+    let mut rest = text;
+    while let Some((first, after)) = rest.split_first() {
+        rest = match first {
+            b'"' => after_json_string(after),
+            b'-' | b'0'..=b'9' => {
+                let end = rest.iter().position(|byte| !is_of_number(byte)).unwrap_or(rest.len());
+                if !is_kept(&rest[..end]) {
+                    return Err("MySQL's json rounds a number in it: write it into a column of \
+                                type longtext, or make the number a string");
+                }
+                &rest[end..]
+            }
+            _ => after,
+        };
+    }
+    Ok(())
+}
+
+fn after_json_string(mut text: &[u8]) -> &[u8] {
+    loop {
+        match text {
+            [b'"', rest @ ..] => return rest,
+            [b'\\', _, rest @ ..] | [_, rest @ ..] => text = rest,
+            [] => return text,
+        }
+    }
+}
+
+/// Whether a number of JSON is the same after MySQL has read it.
+fn is_kept(number: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(number) else { return true };
+    let Some(at) = text.find(['.', 'e', 'E']) else {
+        return text.parse::<i64>().is_ok() || text.parse::<u64>().is_ok();
+    };
+    let (whole, rest) = text.split_at(at);
+    let (fraction, exponent) = match rest.find(['e', 'E']) {
+        Some(at) => (&rest[..at], rest[at + 1..].parse::<i64>().ok()),
+        None => (rest, Some(0)),
+    };
+    let (whole, fraction) = (whole.trim_start_matches('-'), fraction.trim_start_matches('.'));
+    let digits = whole.bytes().chain(fraction.bytes()).skip_while(|digit| *digit == b'0');
+    let digits = digits.count();
+    let power = exponent.and_then(|exponent| exponent.checked_sub(fraction.len() as i64));
+    let is_power_exact = power.is_some_and(|power| EXACT_POWERS.contains(&power));
+    digits == 0 || digits <= DOUBLE_DIGITS && is_power_exact
 }
 
 /// Appends a whole number.
@@ -237,6 +297,47 @@ mod tests {
             (i128::MAX, 38, "1.70141183460469231731687303715884105727"),
         ] {
             assert_eq!(text(|out| push_decimal(value, scale, out)), expected);
+        }
+    }
+
+    #[test]
+    fn numbers_that_json_of_mysql_keeps() {
+        for text in [
+            "0",
+            "-9223372036854775808",
+            "18446744073709551615",
+            "1.5",
+            "-0.1",
+            "1e5",
+            "1E+20",
+            "2.5e-7",
+            "0.000000000000000000001",
+            "123456789.012345",
+            "0.00000000000000000000000000000000",
+            "true",
+            r#"{"a": [1, -2.50, "3.14159265358979323846", null], "b\"1.23456789012345678": 4}"#,
+            r#""\\", 5"#,
+            r#""1.234567890123456789"#,
+            "",
+        ] {
+            assert_eq!(check_json_numbers(text.as_bytes()), Ok(()), "{text}");
+        }
+        for text in [
+            "18446744073709551616",
+            "-9223372036854775809",
+            "12345678901234567890123",
+            "0.30000000000000004",
+            "1.234567890123456789",
+            "12345678901234567890.10",
+            "1e23",
+            "1e-23",
+            "2.2250738585072014e-308",
+            "1e99999999999999999999",
+            r#"{"a": [1, {"b": 1.234567890123456789}]}"#,
+            r#""\\", 0.30000000000000004"#,
+            r#"["\"", 0.30000000000000004]"#,
+        ] {
+            assert!(check_json_numbers(text.as_bytes()).is_err(), "{text}");
         }
     }
 
