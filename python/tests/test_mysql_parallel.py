@@ -139,6 +139,7 @@ def test_statements_that_are_divided(connection: dray.Connection, sql: str, rows
         ("SELECT k FROM par_empty", "small"),
         ("SELECT TABLE_NAME FROM information_schema.TABLES", "not a plain table"),
         ("SELECT @@version, k FROM par_integers", "variables"),
+        ("SELECT /*+ SET_VAR(sql_select_limit=10) */ k FROM par_integers", "hints"),
         ("VALUES (1), (2)", "not a plain SELECT"),
     ],
 )

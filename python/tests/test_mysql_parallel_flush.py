@@ -108,3 +108,12 @@ def test_without_the_privilege(server: MariaServer) -> None:
     )
     with dray.connect(f"mysql://flusher:x@127.0.0.1:{server.port}/shop") as connection:
         assert "GRANT RELOAD ON *.* TO 'flusher'@'%'" in reason_of(connection, 3)
+
+
+def test_hints(server: MariaServer, connection: dray.Connection) -> None:
+    """A hint may set a variable, which would hold for each range."""
+    sql = "SELECT /*+ SET_VAR(sql_select_limit=10) */ id FROM flush_accounts"
+    result = connection.query(sql, partitions=3)
+    # MySQL 5.6 reads a comment.
+    assert result.arrow().num_rows == (ROWS if server.version == "mysql-5.6" else 10)
+    assert "hints" in result.stats.path_reason

@@ -289,7 +289,7 @@ fn unquoted(name: &str) -> String {
 /// Why a statement is not a [`TableScan`]. Prints as half a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotSplittable {
-    /// Not one whole statement, or code in a comment.
+    /// Not one whole statement, or code or optimizer hints in a comment.
     NotOneStatement,
     /// It does not begin with SELECT.
     NotSelect,
@@ -312,7 +312,9 @@ pub enum NotSplittable {
 impl fmt::Display for NotSplittable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::NotOneStatement => "it is not one plain statement",
+            Self::NotOneStatement => {
+                "it is not one plain statement, or a comment has code or optimizer hints"
+            }
             Self::NotSelect => "it is not a plain SELECT",
             Self::MoreThanFilter => "it is more than the filtered rows of one table",
             Self::Word(word) => return write!(f, "it has the word {word}"),

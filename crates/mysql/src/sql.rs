@@ -98,7 +98,7 @@ impl Token<'_> {
 }
 
 /// The tokens of a statement, without comments; None if a token has no end, parentheses don't
-/// match, or a comment has code. `escapes` says whether backslashes escape in strings.
+/// match, or a comment has code or hints. `escapes` says whether backslashes escape in strings.
 pub(crate) fn tokens(sql: &str, escapes: bool) -> Option<Vec<Token<'_>>> {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | 128..);
     let mut found = Vec::new();
@@ -119,7 +119,10 @@ pub(crate) fn tokens(sql: &str, escapes: bool) -> Option<Vec<Token<'_>>> {
             b'`' => Some(TokenKind::Name),
             b'\'' => Some(TokenKind::Literal),
             b'"' => Some(TokenKind::Quoted),
-            b'/' if rest.starts_with(b"/*!") || rest.starts_with(b"/*M!") => return None,
+            // A hint may set a variable, such as sql_select_limit, for the statement.
+            b'/' if [&b"/*!"[..], b"/*M!", b"/*+"].iter().any(|code| rest.starts_with(code)) => {
+                return None;
+            }
             // A comment, or space.
             _ if end > at + 1 || matches!(first, b'#' | b' ' | b'\t'..=b'\r') => None,
             _ => Some(TokenKind::Other),
@@ -190,7 +193,7 @@ mod tests {
             Some(vec!["a1", ".", "`b``c`", "=", "(", "'x''y'", ")", "+", "\"q\""])
         );
         assert_eq!(text("größe--1 -"), Some(vec!["größe", "-", "-", "1", "-"]));
-        for sql in ["(", ")(", "'", "/* a", "/*! a */", "/*M! a */", "'\\'"] {
+        for sql in ["(", ")(", "'", "/* a", "/*! a */", "/*M! a */", "a /*+ b */", "'\\'"] {
             assert_eq!(text(sql), None, "{sql}");
         }
         let depths = tokens("a(b(c)d)e", true).unwrap();

@@ -97,6 +97,8 @@ fn statements_that_are_not() {
         "SELECT a FROM t WHERE a = \"x\"",
         "SELECT a /*! , rand() */ FROM t",
         "SELECT a /*M! , rand() */ FROM t",
+        "SELECT /*+ SET_VAR(sql_select_limit=10) */ a FROM t",
+        "SELECT/*+ SET_VAR(sql_mode='ANSI_QUOTES') */a FROM t WHERE b = 'x'",
         "SELECT a FROM t; DELETE FROM t",
         "SELECT a FROM t WHERE b = 'x",
         "SELECT a FROM t AS u (b)",
