@@ -476,3 +476,39 @@ def test_nested_objects(shop: MariaServer, connection: dray.Connection) -> None:
         {"id": 2, "name": "dog", "toys": [{"toy": 3}]},
     ]
     check_usable(connection)
+
+
+def test_the_order_of_the_primary_key(shop: MariaServer, connection: dray.Connection) -> None:
+    """Over one connection, too, where a server reads by a shorter index that has all columns."""
+    if not shop.rows("SHOW TABLES LIKE 'ordered_rows'"):
+        for name, engine in [("ordered_rows", "InnoDB"), ("ordered_isam", "MyISAM")]:
+            shop.run(
+                f"CREATE TABLE {name} (a int, `b ``b` int, x int, pad char(200), "
+                f"PRIMARY KEY (a, `b ``b`), KEY (x)) ENGINE={engine}",
+                f"INSERT INTO {name} SELECT 40 - seq MOD 40, seq, seq * 7 MOD 1000, 'pad' "
+                f"FROM ({sequence(1000)}) s",
+            )
+    every = sorted((40 - i % 40, i) for i in range(1000))
+    some = [(a, b) for a, b in every if 30 <= b * 7 % 1000 <= 90 or b == 715]
+    for table in ("ordered_rows", "ordered_isam"):
+        for columns, condition, expected in [
+            ("*", "", every),
+            ("a, `b ``b`", "", every),
+            ("a, `b ``b`", "WHERE x BETWEEN 30 AND 90 OR x = 5", some),
+            ("a AS y, `b ``b`, x AS a", "WHERE pad = 'pad' -- all", every),
+        ]:
+            sql = f"SELECT {columns} FROM {table} AS t {condition}"
+            rows = list(connection.query(sql, ordered=True))
+            assert [row[:2] for row in rows] == expected, sql
+    shop.run("CREATE TABLE IF NOT EXISTS ordered_hidden (a int PRIMARY KEY)")
+    connection.query("CREATE TEMPORARY TABLE ordered_hidden (b int)")
+    connection.query("INSERT INTO ordered_hidden VALUES (2), (1)")
+    for sql, expected in [
+        ("SELECT * FROM ordered_hidden", [(2,), (1,)]),
+        ("SELECT a FROM ordered_rows GROUP BY a HAVING a = 3", [(3,)]),
+        ("SELECT a FROM ordered_rows ORDER BY a DESC LIMIT 1", [(40,)]),
+        ("SELECT 1 + 1", [(2,)]),
+    ]:
+        assert list(connection.query(sql, ordered=True)) == expected
+    with pytest.raises(dray.QueryError, match="nothing"):
+        connection.query("SELECT nothing FROM ordered_rows", ordered=True).arrow()

@@ -406,6 +406,7 @@ def test_the_order_of_a_partitioned_table(shop: MariaServer, connection: dray.Co
     assert sorted(table["seq"].to_pylist()) == list(range(1, ROWS + 1))
     table, reason = read(connection, "SELECT * FROM par_parts", ordered=True)
     assert table.num_rows == ROWS and "order of a partitioned table" in reason
+    assert table["k"].to_pylist() == list(range(1, ROWS + 1))
 
 
 def test_estimates(shop: MariaServer, connection: dray.Connection) -> None:

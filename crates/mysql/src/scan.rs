@@ -149,6 +149,14 @@ impl TableScan {
         key.by_index(&self.head, &conditions)
     }
 
+    /// The statement with its rows in the order of these columns, each with `DESC` if it descends.
+    pub fn in_order(&self, columns: &[String]) -> String {
+        let condition = self.condition.as_ref().map(|condition| format!(" WHERE ({condition})"));
+        let columns = columns.iter().map(|column| format!("{}.{column}", self.qualifier));
+        let columns = columns.collect::<Vec<_>>().join(", ");
+        format!("{}{} ORDER BY {columns}", self.head, condition.unwrap_or_default())
+    }
+
     /// A query of as many rows as [`Self::key_range`] has without the statement's condition.
     pub fn count_range(&self, key: &Key, from: Option<&str>, to: Option<&str>) -> String {
         let head = format!("SELECT 1 FROM {}", self.table);

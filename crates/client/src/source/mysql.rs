@@ -4,7 +4,7 @@
 //!   MysqlSource ── table.rs: which ranges? ── reason.rs: why not several connections
 //!        │            └── divide.rs, keys.rs, explain.rs
 //!        │
-//!        ├── scan.rs               one connection ──────────────────┐
+//!        ├── order.rs, scan.rs     one connection ──────────────────┐
 //!        └── ../partitioned.rs     several                          ├─ connection.rs
 //!              └── ranges.rs       scans of ranges ─────────────────┘
 //!                    └── snapshot.rs   one snapshot for all of them
@@ -17,6 +17,7 @@ mod divide;
 mod explain;
 mod held;
 mod keys;
+mod order;
 mod parameters;
 mod ranges;
 mod reason;
@@ -381,6 +382,8 @@ impl Source for MysqlSource {
         };
         self.connections = Connections::One(refused);
         self.estimate_rows(sql, options, cancel)?;
+        let ordered = self.in_order(sql, options, cancel)?;
+        let sql = ordered.as_deref().unwrap_or(sql);
         let (mut decoders, estimate) = (std::mem::take(&mut self.decoders), self.estimate);
         let scan = self.run(cancel, |connection, check| {
             Scan::start(connection, sql, options, estimate, &mut decoders, check)

@@ -42,6 +42,14 @@ fn statements_that_are_table_scans() {
         filtered.without_key(&other),
         "SELECT a FROM t AS x FORCE INDEX (`by k`) WHERE x.`k` IS NULL AND ( b = 1 OR c = 2)"
     );
+    assert_eq!(
+        filtered.in_order(&["`k`".to_owned(), "`l` DESC".to_owned()]),
+        "SELECT a FROM t AS x WHERE ( b = 1 OR c = 2) ORDER BY x.`k`, x.`l` DESC"
+    );
+    assert_eq!(
+        scan("SELECT b AS k FROM s.t -- all").in_order(&["`k`".to_owned()]),
+        "SELECT b AS k FROM s.t ORDER BY t.`k`"
+    );
     for sql in [
         "SELECT a FROM t # a comment; and more",
         "SELECT a FROM t /* FOR UPDATE */ WHERE b = 1",

@@ -47,8 +47,10 @@ impl MysqlSource {
         let (mut connections, statements, reason) = match divided {
             Ok(divided) => (divided.snapshot.workers, divided.table.ranges, None),
             Err(reason) => {
+                let ordered = self.in_order(sql, query, cancel)?;
                 let connection = self.alone(cancel)?;
-                (vec![connection], vec![sql.to_owned()], Some(reason.to_string()))
+                let statement = ordered.unwrap_or_else(|| sql.to_owned());
+                (vec![connection], vec![statement], Some(reason.to_string()))
             }
         };
         for connection in &mut connections {

@@ -13,7 +13,7 @@ use super::settings::timeout;
 use crate::error::Result;
 
 /// The name of a primary key's index, which needs no quotes.
-const PRIMARY: &str = "PRIMARY";
+pub(super) const PRIMARY: &str = "PRIMARY";
 
 /// A table that can be read over several connections.
 #[derive(Debug)]
@@ -67,10 +67,7 @@ impl Table {
         let Some(ends) = KeySpace::question(&data_type.name, &key.column) else {
             return Ok(Err(key_type()));
         };
-        // A temporary table hides another of its name, and only from other sessions.
-        let created = session.ask(&format!("SHOW CREATE TABLE {}", scan.table), check)?;
-        let created = created.into_iter().flatten().flatten().nth(1).unwrap_or_default();
-        if !created.starts_with("CREATE TABLE") {
+        if is_temporary(session, scan, check)? {
             return Ok(Err(Reason::Temporary));
         }
         let plan = explain(session, sql, check)?;
@@ -205,15 +202,12 @@ impl Facts {
     }
 }
 
-fn quoted(name: &str) -> String {
+pub(super) fn quoted(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
 }
 
 /// Asks for [`Facts`]. An index of a prefix, or one that is no tree, does not divide a table.
 fn question(scan: &TableScan, named: Option<&str>) -> String {
-    let (database, table) = &scan.names;
-    let database = database.as_ref().map_or_else(|| "DATABASE()".to_owned(), |name| literal(name));
-    let table = literal(table);
     let index = match named {
         None => format!("s.INDEX_NAME = '{PRIMARY}'"),
         Some(column) => format!(
@@ -221,8 +215,7 @@ fn question(scan: &TableScan, named: Option<&str>) -> String {
             literal(column)
         ),
     };
-    let is_table =
-        |of: &str| format!("{of}.TABLE_SCHEMA = {database} AND {of}.TABLE_NAME = {table}");
+    let is_table = |of: &str| is_table(scan, of);
     format!(
         "SELECT t.TABLE_TYPE, t.ENGINE, t.TABLE_ROWS, t.DATA_LENGTH, t.CREATE_OPTIONS, \
              s.INDEX_NAME, s.COLUMN_NAME, c.IS_NULLABLE, c.DATA_TYPE, c.CHARACTER_SET_NAME, \
@@ -236,6 +229,28 @@ fn question(scan: &TableScan, named: Option<&str>) -> String {
         is_table("c"),
         is_table("t"),
     )
+}
+
+/// The condition for a table of information_schema to be about the table of a scan.
+pub(super) fn is_table(scan: &TableScan, of: &str) -> String {
+    let (database, table) = &scan.names;
+    let database = database.as_ref().map_or_else(|| "DATABASE()".to_owned(), |name| literal(name));
+    format!("{of}.TABLE_SCHEMA = {database} AND {of}.TABLE_NAME = {}", literal(table))
+}
+
+/// Whether the table of a scan is a temporary one. It hides another of its name, and only from
+/// other sessions.
+///
+/// # Errors
+/// When there is no such table, the connection breaks or the statement is cancelled.
+pub(super) fn is_temporary(
+    session: &mut Session<Socket>,
+    scan: &TableScan,
+    check: SocketCheck<'_>,
+) -> Result<bool> {
+    let created = session.ask(&format!("SHOW CREATE TABLE {}", scan.table), check)?;
+    let created = created.into_iter().flatten().flatten().nth(1).unwrap_or_default();
+    Ok(!created.starts_with("CREATE TABLE"))
 }
 
 /// A string, however the session reads backslashes.
