@@ -479,3 +479,21 @@ def test_a_column_that_is_named(shop: MariaServer, connection: dray.Connection) 
         check=True,
     )
     assert "2 connections" in listed.stdout
+
+
+@pytest.mark.parametrize("key", ["k DESC", "k DESC, seq", "k, seq DESC"])
+def test_keys_that_descend(shop: MariaServer, connection: dray.Connection, key: str) -> None:
+    shop.run(
+        f"CREATE OR REPLACE TABLE par_descending (k int, seq int, PRIMARY KEY ({key}), KEY (seq))",
+        f"INSERT INTO par_descending SELECT seq DIV 2, seq FROM seq_1_to_{ROWS}"
+        if "seq" in key
+        else f"INSERT INTO par_descending SELECT seq, seq FROM seq_1_to_{ROWS}",
+        "ANALYZE TABLE par_descending",
+    )
+    expected = [int(seq) for (seq,) in shop.rows(f"SELECT seq FROM par_descending ORDER BY {key}")]
+    sql = "SELECT seq FROM par_descending"
+    table, reason = read(connection, sql, ordered=True)
+    assert reason == "3 connections, one snapshot"
+    assert table["seq"].to_pylist() == expected
+    table, _ = read(connection, sql, partitions=1, ordered=True)
+    assert table["seq"].to_pylist() == expected

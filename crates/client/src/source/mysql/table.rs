@@ -18,7 +18,7 @@ pub(super) const PRIMARY: &str = "PRIMARY";
 /// A table that can be read over several connections.
 #[derive(Debug)]
 pub(super) struct Table {
-    /// A statement for each range of the key, in its order.
+    /// A statement for each range of the key, in the order of its index.
     pub(super) ranges: Vec<String>,
     /// Connections to read it with.
     pub(super) workers: usize,
@@ -92,11 +92,12 @@ impl Table {
         if bounds.is_empty() {
             return Ok(Err(Reason::FewKeys));
         }
-        Ok(Ok(Self {
-            ranges: ranges(scan, &key, facts.is_nullable, bounds, wanted.at_most),
-            workers,
-            timeout: timeout(session, check)?,
-        }))
+        let mut ranges = ranges(scan, &key, facts.is_nullable, bounds, wanted.at_most);
+        // The index is read from its beginning, so each range comes in its own order.
+        if wanted.ordered && facts.is_descending {
+            ranges.reverse();
+        }
+        Ok(Ok(Self { ranges, workers, timeout: timeout(session, check)? }))
     }
 }
 
@@ -138,6 +139,8 @@ pub(super) struct Facts {
     /// An index that begins with this column, or else the primary key, and its first column.
     index: Option<String>,
     column: Option<String>,
+    /// Whether the index begins with the greatest key.
+    is_descending: bool,
     is_nullable: bool,
     data_type: ColumnType,
 }
@@ -169,6 +172,7 @@ impl Facts {
             named: named.map(str::to_owned),
             index: next(),
             column: next(),
+            is_descending: next().is_some_and(|collation| collation == "D"),
             is_nullable: next().is_some_and(|nullable| nullable == "YES"),
             data_type: ColumnType {
                 name: next().unwrap_or_default(),
@@ -218,8 +222,8 @@ fn question(scan: &TableScan, named: Option<&str>) -> String {
     let is_table = |of: &str| is_table(scan, of);
     format!(
         "SELECT t.TABLE_TYPE, t.ENGINE, t.TABLE_ROWS, t.DATA_LENGTH, t.CREATE_OPTIONS, \
-             s.INDEX_NAME, s.COLUMN_NAME, c.IS_NULLABLE, c.DATA_TYPE, c.CHARACTER_SET_NAME, \
-             c.COLLATION_NAME \
+             s.INDEX_NAME, s.COLUMN_NAME, s.COLLATION, c.IS_NULLABLE, c.DATA_TYPE, \
+             c.CHARACTER_SET_NAME, c.COLLATION_NAME \
          FROM information_schema.TABLES t \
          LEFT JOIN information_schema.STATISTICS s \
              ON {} AND {index} AND s.SEQ_IN_INDEX = 1 \
