@@ -481,6 +481,18 @@ def test_a_column_that_is_named(shop: MariaServer, connection: dray.Connection) 
     assert "2 connections" in listed.stdout
 
 
+def test_timestamps_where_clocks_change(shop: MariaServer) -> None:
+    for zone, why in [
+        ("SYSTEM", "time_zone is SYSTEM, where one time may come twice"),
+        ("+02:00", "3 connections"),
+        ("+00:00", "3 connections"),
+    ]:
+        with dray.connect(shop.uri()) as connection:
+            connection.query(f"SET time_zone = '{zone}'")
+            table, reason = read(connection, "SELECT seq FROM par_timestamps")
+        assert table.num_rows == ROWS and why in reason, reason
+
+
 @pytest.mark.parametrize("key", ["k DESC", "k DESC, seq", "k, seq DESC"])
 def test_keys_that_descend(shop: MariaServer, connection: dray.Connection, key: str) -> None:
     shop.run(

@@ -22,6 +22,8 @@ pub(super) enum Reason {
     NoIndex(String),
     /// The key is a column of this type.
     KeyType(String),
+    /// The key is a timestamp, and the session has this time zone.
+    TimeZone(String),
     OrderOfPartitions,
     /// Another key was named than the one that the order is of.
     OrderOfKey,
@@ -69,6 +71,13 @@ impl fmt::Display for Reason {
             }
             Self::KeyType(name) => {
                 return write!(f, "its key begins with a {name}, which is not divided");
+            }
+            Self::TimeZone(zone) => {
+                return write!(
+                    f,
+                    "its key begins with a timestamp, and time_zone is {zone}, where one time may \
+                     come twice (SET time_zone = '+00:00')"
+                );
             }
             Self::NoIndex(column) => {
                 return write!(f, "no index of its table begins with the column {column:?}");

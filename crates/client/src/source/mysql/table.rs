@@ -63,6 +63,9 @@ impl Table {
         if wanted.ordered && key.index != PRIMARY {
             return Ok(Err(Reason::OrderOfKey));
         }
+        if data_type.name == "timestamp" && !has_fixed_offset(&facts.time_zone) {
+            return Ok(Err(Reason::TimeZone(facts.time_zone.clone())));
+        }
         let key_type = || Reason::KeyType(data_type.name.clone());
         let Some(ends) = KeySpace::question(&data_type.name, &key.column) else {
             return Ok(Err(key_type()));
@@ -143,6 +146,8 @@ pub(super) struct Facts {
     is_descending: bool,
     is_nullable: bool,
     data_type: ColumnType,
+    /// That of the session.
+    time_zone: String,
 }
 
 impl Facts {
@@ -179,6 +184,7 @@ impl Facts {
                 charset: next().unwrap_or_default(),
                 collation: next().unwrap_or_default(),
             },
+            time_zone: next().unwrap_or_default(),
         }
     }
 
@@ -223,7 +229,7 @@ fn question(scan: &TableScan, named: Option<&str>) -> String {
     format!(
         "SELECT t.TABLE_TYPE, t.ENGINE, t.TABLE_ROWS, t.DATA_LENGTH, t.CREATE_OPTIONS, \
              s.INDEX_NAME, s.COLUMN_NAME, s.COLLATION, c.IS_NULLABLE, c.DATA_TYPE, \
-             c.CHARACTER_SET_NAME, c.COLLATION_NAME \
+             c.CHARACTER_SET_NAME, c.COLLATION_NAME, @@time_zone \
          FROM information_schema.TABLES t \
          LEFT JOIN information_schema.STATISTICS s \
              ON {} AND {index} AND s.SEQ_IN_INDEX = 1 \
@@ -257,6 +263,13 @@ pub(super) fn is_temporary(
     Ok(!created.starts_with("CREATE TABLE"))
 }
 
+/// Whether times of a time zone have the order of UTC, in which an index has them: they have not
+/// where clocks are put back.
+fn has_fixed_offset(time_zone: &str) -> bool {
+    let is_utc = |name: &&str| time_zone.eq_ignore_ascii_case(name);
+    time_zone.starts_with(['+', '-']) || ["UTC", "Etc/UTC"].iter().any(is_utc)
+}
+
 /// A string, however the session reads backslashes.
 pub(super) fn literal(text: &str) -> String {
     let hex = text.bytes().map(|byte| format!("{byte:02X}")).collect::<String>();
@@ -265,7 +278,17 @@ pub(super) fn literal(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::thinned;
+    use super::{has_fixed_offset, thinned};
+
+    #[test]
+    fn time_zones() {
+        for zone in ["+00:00", "-11:30", "UTC", "Etc/utc"] {
+            assert!(has_fixed_offset(zone), "{zone}");
+        }
+        for zone in ["SYSTEM", "Europe/Berlin", "CET", ""] {
+            assert!(!has_fixed_offset(zone), "{zone}");
+        }
+    }
 
     #[test]
     fn ranges_are_no_more_than_asked() {
