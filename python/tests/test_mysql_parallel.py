@@ -185,6 +185,9 @@ def test_sessions_that_differ(shop: MariaServer, connection: dray.Connection) ->
     for setting, why in [
         ("sql_mode = CONCAT(@@sql_mode, ',PIPES_AS_CONCAT')", "other settings"),
         ("lc_time_names = 'de_DE'", "other settings"),
+        ("default_regex_flags = 'DOTALL'", "other settings"),
+        ("system_versioning_asof = '2020-01-01'", "other settings"),
+        ("sql_auto_is_null = 1", "sql_auto_is_null"),
         ("sql_select_limit = 100000", "sql_select_limit"),
         ("autocommit = 0", "autocommit"),
     ]:
@@ -479,6 +482,23 @@ def test_a_column_that_is_named(shop: MariaServer, connection: dray.Connection) 
         check=True,
     )
     assert "2 connections" in listed.stdout
+
+
+def test_the_time_of_a_session(shop: MariaServer, connection: dray.Connection) -> None:
+    """A time of day that becomes a datetime has the session's date, which all connections know."""
+    shop.run(
+        "CREATE TABLE par_times (k int PRIMARY KEY, t time)",
+        f"INSERT INTO par_times SELECT seq, SEC_TO_TIME(seq) FROM seq_1_to_{ROWS}",
+    )
+    sql = (
+        "SELECT k, CAST(t AS datetime) d FROM par_times "
+        "WHERE t > TIMESTAMP '2001-09-09 00:00:10' AND t < TIMESTAMP '2001-09-10 00:00:00'"
+    )
+    connection.query("SET timestamp = 1000000000.5")
+    table, reason = read(connection, sql)
+    assert reason == "3 connections, one snapshot"
+    assert table.num_rows == ROWS - 10
+    assert str(min(table["d"].to_pylist())) == "2001-09-09 00:00:11"
 
 
 def test_timestamps_where_clocks_change(shop: MariaServer) -> None:

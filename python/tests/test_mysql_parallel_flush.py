@@ -117,3 +117,12 @@ def test_hints(server: MariaServer, connection: dray.Connection) -> None:
     # MySQL 5.6 reads a comment.
     assert result.arrow().num_rows == (ROWS if server.version == "mysql-5.6" else 10)
     assert "hints" in result.stats.path_reason
+
+
+def test_settings_of_new_servers(server: MariaServer, connection: dray.Connection) -> None:
+    if server.version.startswith("mysql-8"):
+        connection.query("SET default_collation_for_utf8mb4 = utf8mb4_general_ci")
+        assert "other settings" in reason_of(connection, 3)
+        connection.query("SET default_collation_for_utf8mb4 = DEFAULT")
+    connection.query("SET timestamp = 1000000000")
+    assert reason_of(connection, 3).startswith("3 connections")

@@ -35,6 +35,7 @@ pub(super) enum Reason {
     FewKeys,
     IndexIsQuicker,
     SelectLimit,
+    AutoIsNull,
     OracleMode,
     /// Settings of other sessions are different.
     OtherSettings,
@@ -90,6 +91,7 @@ impl fmt::Display for Reason {
             Self::FewKeys => "its key begins with few values",
             Self::IndexIsQuicker => "an index is quicker than a scan of the table",
             Self::SelectLimit => "sql_select_limit is set",
+            Self::AutoIsNull => "sql_auto_is_null is set",
             Self::OracleMode => "sql_mode is ORACLE",
             Self::OtherSettings => "other sessions have other settings, or another user",
             Self::OtherServer => "another connection reached another server",

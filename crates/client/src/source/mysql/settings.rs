@@ -11,6 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 const COMMON: &[&str] = &[
     "@@sql_mode",
     "@@sql_select_limit",
+    "@@sql_auto_is_null",
     "@@autocommit",
     "@@character_set_client",
     "@@character_set_connection",
@@ -19,7 +20,6 @@ const COMMON: &[&str] = &[
     "@@default_week_format",
     "@@div_precision_increment",
     "@@lc_time_names",
-    "@@sql_auto_is_null",
     "@@time_zone",
     "@@version",
     "@@hostname",
@@ -29,14 +29,29 @@ const COMMON: &[&str] = &[
 ];
 /// What only MariaDB has.
 const MARIADB: &[&str] = &["@@old_mode", "CURRENT_ROLE()"];
+/// Those of the settings that only some servers have. Regular expressions and literals follow some,
+/// functions return NULL for more than a packet, and the last three choose which rows are there.
+const OF_SOME: &[&str] = &[
+    "character_set_collations",
+    "default_collation_for_utf8mb4",
+    "default_regex_flags",
+    "max_allowed_packet",
+    "group_replication_consistency",
+    "system_versioning_asof",
+    "wsrep_sync_wait",
+];
 /// The value of `sql_select_limit` that is none.
 const UNLIMITED: &str = "18446744073709551615";
 /// SQLSTATE `query_canceled`.
 const QUERY_CANCELED: &str = "70100";
 
 /// The settings of a session by which its statements are compared with those of others.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Settings(Vec<Option<String>>);
+#[derive(Debug, Clone)]
+pub(super) struct Settings {
+    values: Vec<Option<String>>,
+    /// The session's time, in seconds since 1970.
+    now: String,
+}
 
 impl Settings {
     /// Asks for the settings.
@@ -45,17 +60,41 @@ impl Settings {
     /// When the connection breaks.
     pub(super) fn of(session: &mut Session<Socket>, check: SocketCheck<'_>) -> Result<Self> {
         let of_mariadb = if session.server().is_mariadb() { MARIADB } else { &[] };
-        let names = COMMON.iter().chain(of_mariadb).copied().collect::<Vec<_>>();
-        let values = session.ask(&format!("SELECT {}", names.join(", ")), check)?;
-        Ok(Self(values.into_iter().flatten().collect()))
+        let names = COMMON.iter().chain(of_mariadb).chain(&["@@timestamp"]);
+        let names = names.copied().collect::<Vec<_>>().join(", ");
+        let values = session.ask(&format!("SELECT {names}"), check)?;
+        let mut values = values.into_iter().flatten().collect::<Vec<_>>();
+        let now = values.pop().flatten().unwrap_or_default();
+        let names = OF_SOME.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
+        let question = format!("SHOW SESSION VARIABLES WHERE Variable_name IN ({names})");
+        let mut of_some = session.ask(&question, check)?;
+        of_some.sort();
+        values.extend(of_some.into_iter().flatten());
+        Ok(Self { values, now })
+    }
+
+    /// Whether statements mean the same under these settings as under others, if the sessions have
+    /// the same time.
+    pub(super) fn mean_the_same(&self, others: &Self) -> bool {
+        self.values == others.values
+    }
+
+    /// The setting of the session's time, at which all ranges are read as one statement is: a time
+    /// of day that becomes a datetime gets its date. None if it can't be understood.
+    pub(super) fn time(&self) -> Option<String> {
+        let seconds = self.now.parse::<f64>().ok().filter(|seconds| *seconds > 0.0)?;
+        Some(format!("timestamp = {seconds:.6}"))
     }
 
     /// Why statements can't be divided under these settings.
     pub(super) fn reason(&self) -> Option<Reason> {
-        let value = |i: usize| self.0.get(i).and_then(|value| value.as_deref()).unwrap_or_default();
-        match (value(0), value(1), value(2)) {
+        let value =
+            |i: usize| self.values.get(i).and_then(|value| value.as_deref()).unwrap_or_default();
+        match (value(0), value(1), value(2), value(3)) {
             (mode, ..) if mode.contains("ORACLE") => Some(Reason::OracleMode),
-            (_, limit, _) if limit != UNLIMITED => Some(Reason::SelectLimit),
+            (_, limit, ..) if limit != UNLIMITED => Some(Reason::SelectLimit),
+            // A column that IS NULL would be the last number that this session inserted.
+            (_, _, "1", _) => Some(Reason::AutoIsNull),
             (.., "1") => None,
             _ => Some(Reason::InTransaction),
         }
@@ -63,7 +102,7 @@ impl Settings {
 
     /// The user, as GRANT takes it.
     pub(super) fn user(&self) -> String {
-        let user = self.0.get(COMMON.len() - 1).cloned().flatten().unwrap_or_default();
+        let user = self.values.get(COMMON.len() - 1).cloned().flatten().unwrap_or_default();
         let (name, host) = user.rsplit_once('@').unwrap_or((&user, "%"));
         format!("'{}'@'{host}'", name.replace('\'', "''"))
     }

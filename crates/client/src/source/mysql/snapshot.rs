@@ -229,7 +229,7 @@ impl SnapshotJob<'_> {
     }
 }
 
-/// A connection that can begin a snapshot, and has these settings.
+/// A connection that can begin a snapshot, and has these settings, and the time of their session.
 fn worker(
     endpoint: &Endpoint,
     settings: &Settings,
@@ -240,9 +240,10 @@ fn worker(
         let found = Settings::of(&mut worker.session, check)?;
         let isolation = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ";
         worker.session.ask(isolation, check)?;
-        let wait = format!("SET SESSION lock_wait_timeout = {LOCK_WAIT}");
-        worker.session.ask(&wait, check)?;
-        Ok(found == *settings)
+        let time = settings.time().map(|time| format!(", SESSION {time}")).unwrap_or_default();
+        let set = format!("SET SESSION lock_wait_timeout = {LOCK_WAIT}{time}");
+        worker.session.ask(&set, check)?;
+        Ok(found.mean_the_same(settings))
     })?;
     Ok(if same { Ok(worker) } else { Err(Reason::OtherSettings) })
 }
