@@ -116,6 +116,24 @@ def test_postgres(spark: SparkSession, typed: PostgresServer) -> None:
     assert set(null) == {None}
 
 
+def test_fields_of_structs(spark: SparkSession, typed: PostgresServer) -> None:
+    frame = load(spark, typed.uri(), dbtable="typed").where("id = 1")
+    for field, text in [
+        ("`struct`.i", "1"),
+        ("`struct`.t", "one"),
+        ("`struct`.inner.a", "[2]"),
+        ("`struct`.inner[0].b", None),
+        ("`range`.upper", "5"),
+    ]:
+        (row,) = frame.selectExpr(f"CAST({field} AS STRING)").collect()
+        assert row[0] == text, field
+    # Beside others, in conditions, and for aggregates.
+    first = frame.where("`struct`.i = 1")
+    (row,) = first.selectExpr("`struct`.t", "`range`.lower", "text").collect()
+    assert tuple(row) == ("one", 1, "ä€😀")
+    assert frame.selectExpr("max(`struct`.i)").collect()[0][0] == 1
+
+
 def test_each_column_alone(spark: SparkSession, typed: PostgresServer) -> None:
     """Spark reads few columns of a table by other code than many."""
     frame = load(spark, typed.uri(), dbtable="typed")

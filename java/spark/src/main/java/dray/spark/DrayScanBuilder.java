@@ -20,6 +20,7 @@ import org.apache.spark.sql.connector.read.SupportsPushDownOffset;
 import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 import org.apache.spark.sql.connector.read.SupportsPushDownTopN;
 import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /**
@@ -238,10 +239,15 @@ final class DrayScanBuilder implements SupportsPushDownV2Filters, SupportsPushDo
         return true;
     }
 
+    /** Reads columns whole: Spark may want only some fields of a struct, but takes all of them. */
     @Override
     public void pruneColumns(StructType required) {
-        schema = required;
-        statement = statement.withSelect(DrayTable.columns(required, dialect));
+        List<String> names = List.of(required.fieldNames());
+        if (!names.equals(List.of(schema.fieldNames()))) {
+            StructType all = schema;
+            schema = new StructType(names.stream().map(all::apply).toArray(StructField[]::new));
+        }
+        statement = statement.withSelect(DrayTable.columns(schema, dialect));
     }
 
     @Override
