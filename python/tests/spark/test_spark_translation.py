@@ -125,7 +125,7 @@ def nasty(postgres: PostgresServer) -> str:
         "CREATE COLLATION IF NOT EXISTS blind "
         "(provider = icu, locale = 'und-u-ks-level1', deterministic = false)",
         "CREATE TABLE nasty (id integer, s text COLLATE blind, c char(6), x float8, "
-        "n numeric(9, 3), d date, i smallint)",
+        "n numeric(12, 3), d date, i smallint)",
     )
     with postgres.connect() as connection:
         connection.cursor().executemany(
@@ -174,6 +174,31 @@ def test_mariadb(spark: SparkSession, maria: MariaServer) -> None:
     strings = load(spark, maria.uri(), dbtable="nasty").where("s = 'a'").select("id")
     # The column's own comparison finds the rows by an index.
     assert "`s` = _utf8mb4 'a' AND " in scanned(strings)
+
+
+def test_averages(spark: SparkSession, postgres: PostgresServer) -> None:
+    """Spark's own average of few digits is a quotient of doubles, and rounded another way."""
+    postgres.run(
+        "DROP TABLE IF EXISTS averages",
+        "CREATE TABLE averages (g integer, few numeric(4, 2), most numeric(11, 2), "
+        "exact numeric(12, 2), great numeric(18, 4))",
+        # Groups of 160 rows, of which one is not 0.
+        "INSERT INTO averages SELECT g, x, x, x, x FROM generate_series(1, 99) g, LATERAL "
+        "(SELECT CASE i WHEN 1 THEN g * 0.01 ELSE 0 END AS x FROM generate_series(1, 160) i) "
+        "AS amounts",
+        "INSERT INTO averages VALUES (0, 99.99, 999999999.99, 9999999999.99, 99999999999999.9999), "
+        "(0, -0.01, -0.01, -0.01, -0.0001), (0, 0.01, 0.01, 0.01, 0.0001), (0, NULL, 1, 2, 3)",
+        "ANALYZE averages",
+    )
+    for column, pushed in [("few", False), ("most", False), ("exact", True), ("great", True)]:
+        for sql in ["SELECT avg({}) FROM {{}}", "SELECT g, avg({}) FROM {{}} GROUP BY g"]:
+            sql = sql.format(column)
+            for view, push in [("pushed", "true"), ("plain", "false")]:
+                frame = load(spark, postgres.uri(), dbtable="averages", pushDown=push)
+                frame.createOrReplaceTempView(view)
+            found = spark.sql(sql.format("pushed"))
+            assert text(found, sql) == text(spark.sql(sql.format("plain")), sql)
+            assert ("avg_" in scanned(found)) == pushed, scanned(found)
 
 
 def test_aggregates_travel_as_one_row(spark: SparkSession, postgres: PostgresServer) -> None:

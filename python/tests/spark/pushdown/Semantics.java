@@ -205,8 +205,9 @@ public final class Semantics {
                         + name + " AND b.id < 40 AND a.i > b.i WHERE a.s IS NOT NULL");
             }
         }
-        for (String aggregate : List.of("sum(s)", "sum(i)", "sum(n)", "avg(n)", "avg(s)", "avg(i)",
-                "sum(n * (1 - n))", "count(CASE WHEN i > 0 THEN 1 END)", "sum(year(day))")) {
+        for (String aggregate : List.of("sum(s)", "sum(i)", "sum(n)", "avg(n)", "avg(p)", "avg(q)",
+                "avg(s)", "avg(i)", "sum(n * (1 - n))", "count(CASE WHEN i > 0 THEN 1 END)",
+                "sum(year(day))")) {
             all.add("SELECT " + aggregate + " FROM {t} WHERE i <> 1");
             all.add("SELECT i, " + aggregate + " FROM {t} GROUP BY i");
         }

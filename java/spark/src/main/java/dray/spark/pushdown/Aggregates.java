@@ -38,6 +38,8 @@ public record Aggregates(List<String> select, List<String> groupBy, StructType s
         boolean partial, SortedMap<Integer, DataType> summed) {
     private static final int SUM_DIGITS = 10;
     private static final int AVERAGE_DIGITS = 4;
+    /** Averages of fewer digits are quotients of doubles in Spark. */
+    private static final int AVERAGE_PRECISION_MIN = 12;
     /** Averages of more digits are rounded by Spark before they are rounded. */
     private static final int AVERAGE_PRECISION_MAX = 18;
 
@@ -158,6 +160,7 @@ public record Aggregates(List<String> select, List<String> groupBy, StructType s
         private void average(Term term) throws Untranslatable {
             DataType type;
             if (term.type() instanceof DecimalType decimal
+                    && decimal.precision() >= AVERAGE_PRECISION_MIN
                     && decimal.precision() <= AVERAGE_PRECISION_MAX) {
                 type = DataTypes.createDecimalType(decimal.precision() + AVERAGE_DIGITS,
                         decimal.scale() + AVERAGE_DIGITS);

@@ -17,6 +17,7 @@ import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.GeneralScalarExpression;
 import org.apache.spark.sql.connector.expressions.aggregate.AggregateFunc;
 import org.apache.spark.sql.connector.expressions.aggregate.Aggregation;
+import org.apache.spark.sql.connector.expressions.aggregate.Avg;
 import org.apache.spark.sql.connector.expressions.aggregate.Count;
 import org.apache.spark.sql.connector.expressions.aggregate.CountStar;
 import org.apache.spark.sql.connector.expressions.aggregate.Max;
@@ -220,6 +221,20 @@ class TranslationTest {
         }
         // It may be too long for MySQL to sort all of it.
         assertEquals(null, aggregate(MYSQL, new Expression[] {column("v")}, new CountStar()));
+    }
+
+    /** Spark computes averages of up to 11 digits by doubles, and rounds those beyond 18 twice. */
+    @Test
+    void averages() {
+        for (int digits : new int[] {4, 11, 12, 18, 19}) {
+            var column = new SourceColumn(
+                    "a", DataTypes.createDecimalType(digits, 2), "numeric", null);
+            var average = new Aggregation(
+                    new AggregateFunc[] {new Avg(column("a"), false)}, new Expression[] {});
+            boolean pushed =
+                    Aggregates.translate(POSTGRESQL, List.of(column), average).isPresent();
+            assertEquals(digits == 12 || digits == 18, pushed, digits + " digits");
+        }
     }
 
     /** NULL and an empty string are the same to MySQL 8.0 when it sorts casts. */
