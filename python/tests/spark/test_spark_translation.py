@@ -176,6 +176,26 @@ def test_mariadb(spark: SparkSession, maria: MariaServer) -> None:
     assert "`s` = _utf8mb4 'a' AND " in scanned(strings)
 
 
+def test_unsigned_numbers(spark: SparkSession, maria: MariaServer) -> None:
+    """Results below 0 are an error of MySQL's if an operand is unsigned."""
+    maria.run(
+        "CREATE OR REPLACE TABLE numbers (id int, u bigint unsigned, v bigint unsigned)",
+        "INSERT INTO numbers VALUES (1, 3, NULL), (2, NULL, 18446744073709551615), (3, 0, 0), "
+        "(4, NULL, NULL)",
+    )
+    numbers = load(spark, maria.uri(), dbtable="numbers")
+    for condition, ids in [
+        ("u - 5 < 0", [1, 3]),
+        ("coalesce(u, v) - 5 < 0", [1, 3]),
+        ("CASE WHEN id < 3 THEN u ELSE v END - 5 < 0", [1, 3]),
+        ("- coalesce(u, v) < -2", [1, 2]),
+        ("coalesce(u, v) * -1 < 0", [1, 2]),
+    ]:
+        found = numbers.where(condition)
+        assert "WHERE" in scanned(found), scanned(found)
+        assert sorted(row.id for row in found.collect()) == ids, scanned(found)
+
+
 def test_averages(spark: SparkSession, postgres: PostgresServer) -> None:
     """Spark's own average of few digits is a quotient of doubles, and rounded another way."""
     postgres.run(

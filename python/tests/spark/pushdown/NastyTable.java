@@ -18,6 +18,7 @@ import org.apache.spark.sql.types.StructType;
 /** A table of values on which databases disagree. */
 final class NastyTable {
     static final DataType CENTS = DataTypes.createDecimalType(10, 2);
+    static final DataType UNSIGNED = DataTypes.createDecimalType(20, 0);
     static final DataType LONG_DECIMAL = DataTypes.createDecimalType(38, 10);
     private static final String DRAY = "dray";
 
@@ -81,6 +82,8 @@ final class NastyTable {
                 new BigDecimal("9999999999.99")),
         column("p", DataTypes.createDecimalType(4, 2), "numeric(4,2)", "decimal(4,2)",
                 new BigDecimal("0.00"), new BigDecimal("0.07"), new BigDecimal("99.99")),
+        column("u", UNSIGNED, null, "bigint unsigned", new BigDecimal("0"), new BigDecimal("3"),
+                new BigDecimal("18446744073709551615")),
         column("m", LONG_DECIMAL, "numeric(38,10)", "decimal(38,10)", GREATEST, GREATEST.negate(),
                 new BigDecimal("0.0000000000"), new BigDecimal("0.0000000001"),
                 new BigDecimal("1.5000000000")),

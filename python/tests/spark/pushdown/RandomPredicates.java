@@ -82,6 +82,9 @@ final class RandomPredicates {
         } else if (type.equals(NastyTable.CENTS)) {
             return "(" + value + " * (1 - " + name("n") + ") - 0.5 " + pick("<", ">", "=")
                     + " " + literal(type) + ")";
+        } else if (type.equals(NastyTable.UNSIGNED)) {
+            return "((CASE WHEN " + name("id") + " > 9 THEN " + value + " ELSE 1BD END) - 5BD "
+                    + pick("<", ">=") + " 0BD)";
         } else if (type.equals(DataTypes.IntegerType)) {
             return "(CAST(" + value + " AS BIGINT) * 2 + 1 > " + pick("-1L", "3L", "201L")
                     + ")";

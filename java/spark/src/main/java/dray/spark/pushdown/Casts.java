@@ -44,7 +44,10 @@ final class Casts {
         String sql = "(" + dialect.operand(left) + " " + operator + " " + dialect.operand(right)
                 + ")";
         if (left.type() instanceof DecimalType a && right.type() instanceof DecimalType b) {
-            return Term.of(sql, decimal(operator, a, b));
+            DecimalType type = decimal(operator, a, b);
+            // Refuses digits that the database would round away.
+            dialect.typeName(type);
+            return Term.of(sql, type);
         } else if (left.range() == null || !left.type().equals(right.type())) {
             throw new Untranslatable(operator + " of " + left.type().sql());
         }

@@ -94,9 +94,12 @@ public sealed interface Dialect permits PostgreSql, MySql, DataFusion {
         }
     }
 
-    /** A term as an operand of arithmetic. A column that is unsigned would make all of it so. */
+    /**
+     * A term as an operand of arithmetic. An unsigned column, and whatever has its type, would make
+     * all of it unsigned, and a result below 0 an error.
+     */
     default String operand(Term term) throws Untranslatable {
-        return term.column() == null ? term.sql() : cast(term, term.type());
+        return term.isLiteral() ? term.sql() : cast(term, term.type());
     }
 
     /** A cast to a type that has all values of the term's. */

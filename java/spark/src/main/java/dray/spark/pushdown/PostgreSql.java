@@ -208,6 +208,12 @@ public final class PostgreSql implements Dialect {
         return "(" + text + " LIKE " + pattern + " ESCAPE '!')";
     }
 
+    /** No numbers are unsigned. */
+    @Override
+    public String operand(Term term) throws Untranslatable {
+        return term.column() == null ? term.sql() : cast(term, term.type());
+    }
+
     @Override
     public String extract(String field, Term date) {
         String number = "extract(" + field + " FROM " + date.sql() + ")";

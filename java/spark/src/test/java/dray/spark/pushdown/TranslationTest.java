@@ -187,6 +187,30 @@ class TranslationTest {
         }
     }
 
+    private static Expression scalar(String name, Expression... children) {
+        return new GeneralScalarExpression(name, children);
+    }
+
+    /** Arithmetic is unsigned if an operand is, and MySQL has 30 digits after the point. */
+    @Test
+    void operands() {
+        Expression either = scalar("COALESCE", column("n"), column("n"));
+        Predicate difference = predicate("IS_NULL", scalar("-", either, column("n")));
+        assertEquals("((CAST(coalesce(`n`, `n`) AS DECIMAL(10, 2)) - "
+                + "CAST(`n` AS DECIMAL(10, 2))) IS NULL)", sql(MYSQL, difference));
+        assertEquals("((- CAST(coalesce(`n`, `n`) AS DECIMAL(10, 2))) IS NULL)",
+                sql(MYSQL, predicate("IS_NULL", scalar("-", either))));
+        assertTrue(sql(DRAY, difference).startsWith("((CAST(coalesce("), sql(DRAY, difference));
+        assertEquals("((coalesce(\"n\", \"n\") - CAST(\"n\" AS numeric(10, 2))) IS NULL)",
+                sql(POSTGRESQL, difference));
+        var column = new SourceColumn("m", DataTypes.createDecimalType(18, 16), "decimal", null);
+        Predicate product = predicate("IS_NULL", scalar("*", column("m"), column("m")));
+        for (Dialect dialect : ALL) {
+            Filters filters = Filters.translate(dialect, List.of(column), product);
+            assertEquals(dialect == MYSQL ? 1 : 0, filters.kept().size());
+        }
+    }
+
     private static Aggregates aggregate(Dialect dialect, Expression[] groups, AggregateFunc... of) {
         return Aggregates.translate(dialect, dialect == DRAY ? DRAY_COLUMNS : COLUMNS,
                 new Aggregation(of, groups)).orElse(null);
