@@ -373,6 +373,31 @@ def test_queries(spark: SparkSession, postgres: PostgresServer) -> None:
     assert [tuple(row) for row in found.collect()] == [(7, "row 7")]
 
 
+@pytest.mark.parametrize("push", ["true", "false"])
+def test_queries_with_an_order(
+    spark: SparkSession, server: Relay, postgres: PostgresServer, maria: MariaServer, push: str
+) -> None:
+    """MariaDB has none for a derived table, so nothing stands around such a query."""
+    query = "SELECT id, name FROM orders ORDER BY id DESC"
+    last = [100_000, 99_999, 99_998]
+    for url in [maria.uri(), server.uri("maria"), postgres.uri(), server.uri("pg")]:
+        frame = load(spark, url, query=query, pushDown=push)
+        assert [row.id for row in frame.limit(3).collect()] == last
+        assert [row.id for row in frame.select("id").limit(3).collect()] == last
+        assert [row.id for row in frame.select("id").offset(1).limit(2).collect()] == last[1:]
+        assert [row.name for row in frame.where("id < 9").select("name").take(2)] == [
+            "row 8",
+            "row 7",
+        ]
+        assert frame.count() == 100_000
+        assert frame.where("id > 10").selectExpr("min(id)").collect()[0][0] == 11
+        wrapped = "AS dray_query" in scanned(frame.select("id").limit(3))
+        assert wrapped == ("maria" not in url and url != maria.uri())
+    # As a table.
+    frame = load(spark, maria.uri(), dbtable="orders ORDER BY id DESC", pushDown=push)
+    assert [row.id for row in frame.limit(3).collect()] == last
+
+
 def test_values_that_spark_has_changed(spark: SparkSession, postgres: PostgresServer) -> None:
     postgres.run(
         "DROP TABLE IF EXISTS changed",

@@ -71,7 +71,7 @@ final class DrayScanBuilder implements SupportsPushDownV2Filters, SupportsPushDo
     @Override
     public Predicate[] pushPredicates(Predicate[] predicates) {
         Optional<Pushdown> translation =
-                predicates.length == 0 ? Optional.empty() : pushdown.get();
+                predicates.length == 0 || losesOrder() ? Optional.empty() : pushdown.get();
         if (translation.isEmpty()) {
             return predicates;
         }
@@ -212,11 +212,19 @@ final class DrayScanBuilder implements SupportsPushDownV2Filters, SupportsPushDo
 
     @Override
     public boolean pushLimit(int limit) {
-        if (limit > LIMIT_MAX || dialect.translation().isEmpty() || isPartial()) {
+        if (limit > LIMIT_MAX || dialect.translation().isEmpty() || isPartial() || losesOrder()) {
             return false;
         }
         statement = statement.withLimit(limit);
         return true;
+    }
+
+    /**
+     * Whether another statement around a query may lose its order. Only PostgreSQL is known to keep
+     * it.
+     */
+    private boolean losesOrder() {
+        return dialect != Dialect.POSTGRESQL && statement.isOrderedQuery();
     }
 
     private boolean isPartial() {
@@ -242,6 +250,10 @@ final class DrayScanBuilder implements SupportsPushDownV2Filters, SupportsPushDo
     /** Reads columns whole: Spark may want only some fields of a struct, but takes all of them. */
     @Override
     public void pruneColumns(StructType required) {
+        if (losesOrder() && !required.isEmpty()) {
+            // Spark takes more columns than it needs.
+            return;
+        }
         List<String> names = List.of(required.fieldNames());
         if (!names.equals(List.of(schema.fieldNames()))) {
             StructType all = schema;

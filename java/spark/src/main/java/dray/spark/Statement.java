@@ -36,6 +36,9 @@ record Statement(
     private static final Pattern TABLE = Pattern.compile("\\s*(?:ONLY\\s+)?" + NAME
             + "(?:\\s*\\.\\s*" + NAME + "){0,2}(?:\\s+(?:AS\\s+)?" + NAME + ")?\\s*",
             Pattern.CASE_INSENSITIVE);
+    /** What may be an order, also with a comment within. */
+    private static final Pattern ORDER =
+            Pattern.compile("\\border\\b.*\\bby\\b", Pattern.CASE_INSENSITIVE | Pattern.DOTALL);
 
     /**
      * All columns of a table, or of what else may stand after FROM. What may be more than one table
@@ -60,6 +63,14 @@ record Statement(
     boolean isOfTable() {
         return TABLE.matcher(from).matches() && groupBy.isEmpty() && orderBy.isEmpty()
                 && limit.isEmpty();
+    }
+
+    /**
+     * Whether it is a query that may have an order. Another statement around it may lose the order,
+     * as MariaDB's does.
+     */
+    boolean isOrderedQuery() {
+        return whole != null && ORDER.matcher(whole).find();
     }
 
     Statement withSelect(List<String> expressions) {

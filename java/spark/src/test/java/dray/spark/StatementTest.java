@@ -58,6 +58,24 @@ class StatementTest {
     }
 
     @Test
+    void ordersOfQueries() {
+        for (String query : new String[] {"SELECT a, b FROM t ORDER BY b", "select a, b from t\n"
+            + "order /* */ by b", "SELECT a, b FROM t Order\tBy b LIMIT 9"}) {
+            Statement ordered = Statement.ofQuery(query, COLUMNS);
+            assertTrue(ordered.isOrderedQuery(), query);
+            assertTrue(ordered.withSelect(COLUMNS).isOrderedQuery(), query);
+            assertFalse(ordered.withLimit(3).isOrderedQuery(), query);
+        }
+        assertTrue(Statement.ofTable("t ORDER BY a", COLUMNS).isOrderedQuery());
+        for (String other : new String[] {"SELECT a, b FROM orders", "SELECT a, b FROM order_by",
+            "SELECT a, b FROM t GROUP BY a, b"}) {
+            assertFalse(Statement.ofQuery(other, COLUMNS).isOrderedQuery(), other);
+        }
+        Statement table = Statement.ofTable("t", COLUMNS).withOrderBy(List.of("\"a\""));
+        assertFalse(table.isOrderedQuery());
+    }
+
+    @Test
     void quotes() {
         assertEquals("\"a\"\"b`\"", Dialect.POSTGRESQL.quoted("a\"b`"));
         assertEquals("`a\"b```", Dialect.MYSQL.quoted("a\"b`"));
