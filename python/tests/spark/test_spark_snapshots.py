@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 import threading
@@ -189,6 +190,80 @@ def test_a_lease_begins_anew_while_something_runs(
     postgres.run(CHANGE)
     query.join()
     assert total(spark, url, "other", snapshot=NAME, lease=10) == -10 * ROWS
+
+
+class Gate:
+    """Passes connections on to a server, and keeps one waiting."""
+
+    def __init__(self, port: int) -> None:
+        self.keeps_next = False
+        self.kept = threading.Event()
+        self.opened = threading.Event()
+        self._server_port = port
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            keeps, self.keeps_next = self.keeps_next, False
+            threading.Thread(target=self._pass_on, args=(client, keeps), daemon=True).start()
+
+    def _pass_on(self, client: socket.socket, keeps: bool) -> None:
+        if keeps:
+            self.kept.set()
+            self.opened.wait()
+        server = socket.create_connection(("127.0.0.1", self._server_port))
+        threading.Thread(target=self._copy, args=(server, client), daemon=True).start()
+        self._copy(client, server)
+
+    @staticmethod
+    def _copy(source: socket.socket, target: socket.socket) -> None:
+        try:
+            while data := source.recv(1 << 16):
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+    def close(self) -> None:
+        self._listener.close()
+
+
+def test_a_lease_that_begins_anew_while_a_scan_is_planned(
+    spark: SparkSession, postgres: PostgresServer
+) -> None:
+    postgres.run(*TABLES)
+    gate = Gate(postgres.port)
+    url = postgres.uri().replace(str(postgres.port), str(gate.port))
+    options = {"snapshot": NAME, "lease": 20, "pushDown": "false", "connectTimeout": 60}
+    sums = [
+        load(spark, url, dbtable=table, numPartitions=3, **options).selectExpr("sum(amount)")
+        for table in ("one", "other")
+    ]
+    begun = time.monotonic()
+    assert sums[0].collect()[0][0] == 10 * ROWS
+    postgres.run(CHANGE)
+    # It asks the server about the statement.
+    sums[1]._jdf.queryExecution().executedPlan()
+    # The scan has the part of the first holder, and waits for its connection.
+    gate.keeps_next = True
+    found: list[int] = []
+    reader = threading.Thread(target=lambda: found.append(sums[1].collect()[0][0]))
+    reader.start()
+    assert gate.kept.wait(timeout=10) and time.monotonic() - begun < 10
+    # Meanwhile another one takes the place of that.
+    time.sleep(begun + 14 - time.monotonic())
+    assert snapshots(postgres) == 1
+    gate.opened.set()
+    reader.join(timeout=60)
+    assert found == [-10 * ROWS]
+    release(spark)
+    gate.close()
 
 
 def test_a_holder_that_is_lost(spark: SparkSession, postgres: PostgresServer, url: str) -> None:

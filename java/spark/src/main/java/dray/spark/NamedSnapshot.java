@@ -46,16 +46,31 @@ final class NamedSnapshot {
      * @param planned gets the plan
      */
     void plan(long planned, DrayOptions scan, String sql, int atMost, boolean partial) {
-        byte[] earlier = part();
-        try {
-            Native.plan(planned, scan.url(), sql, scan.natives(), atMost, scan.leaseMs(), partial,
-                    earlier);
-        } catch (DrayException failure) {
-            throw explained(failure);
+        byte[] under = part();
+        while (true) {
+            try {
+                Native.plan(planned, scan.url(), sql, scan.natives(), atMost, scan.leaseMs(),
+                        partial, under);
+                break;
+            } catch (DrayException failure) {
+                under = renewed(under, failure);
+            }
         }
         synchronized (this) {
             isUsed = true;
         }
+    }
+
+    /**
+     * The part that has taken the place of another one while a statement was planned with that one,
+     * whose plan is given up by then. Fails if the snapshot itself has ended.
+     */
+    private synchronized byte[] renewed(byte[] before, DrayException failure) {
+        boolean isHeld = handle != NONE && ended == null && !isReleased;
+        if (failure.sqlState().equals(ENDED) && isHeld && part != before) {
+            return part;
+        }
+        throw explained(failure);
     }
 
     private synchronized byte[] part() {
