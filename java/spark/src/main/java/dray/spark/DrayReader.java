@@ -19,6 +19,9 @@ import org.apache.spark.util.CollectionAccumulator;
 final class DrayReader implements PartitionReader<ColumnarBatch> {
     private final DrayOptions options;
     private final CollectionAccumulator<byte[]> receipts;
+    private final CollectionAccumulator<TaskRead> tasks;
+    /** The task, or null if a program reads by itself. */
+    private final TaskContext task;
     private final BufferAllocator allocator;
     private final long handle;
     private VectorSchemaRoot root;
@@ -30,16 +33,20 @@ final class DrayReader implements PartitionReader<ColumnarBatch> {
     /** Whether the batch is the splitter's. */
     private boolean isSplit;
     private boolean isWhole;
+    private boolean hasEnded;
     private boolean isClosed;
 
     /** Starts to read. {@code open} does so for the handle that it gets. */
     DrayReader(DrayOptions options, StructType schema, PartialSums sums,
-            CollectionAccumulator<byte[]> receipts, LongConsumer open) {
+            CollectionAccumulator<byte[]> receipts, CollectionAccumulator<TaskRead> tasks,
+            LongConsumer open) {
         this.options = options;
         this.sums = sums;
         this.receipts = receipts;
+        this.tasks = tasks;
+        task = TaskContext.get();
         handle = Native.create();
-        TaskWatch.begin(TaskContext.get(), handle);
+        TaskWatch.begin(task, handle);
         allocator = Rows.allocator("dray part", options);
         try {
             open.accept(handle);
@@ -76,6 +83,7 @@ final class DrayReader implements PartitionReader<ColumnarBatch> {
     }
 
     private void end() {
+        hasEnded = true;
         byte[] receipt = Native.receipt(handle);
         if (receipt != null && !isWhole) {
             isWhole = true;
@@ -100,6 +108,9 @@ final class DrayReader implements PartitionReader<ColumnarBatch> {
         }
         isClosed = true;
         TaskWatch.end(handle);
+        if (task != null) {
+            tasks.add(new TaskRead(task.stageId(), task.partitionId(), hasEnded));
+        }
         if (splitter != null) {
             splitter.close();
         }

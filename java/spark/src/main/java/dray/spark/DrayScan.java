@@ -1,5 +1,6 @@
 package dray.spark;
 
+import java.util.BitSet;
 import java.util.OptionalLong;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.spark.SparkContext;
@@ -149,11 +150,11 @@ final class DrayScan implements Scan, Batch, SupportsReportStatistics {
                         + " runs (option lease: how many seconds parts can be read)");
             }
             Snapshot current = current(snapshot.partitions());
-            stages.check(current);
+            BitSet refused = stages.check(current);
             current.beginReading();
             PartialSums sums = partial == null ? null : partial.sums();
             return new PartReaderFactory(options, statement.sql(), schema, sums, current.parts(),
-                    current.receipts());
+                    current.receipts(), current.tasks(), refused);
         } catch (DrayException refused) {
             return new PartReaderFactory(refused);
         }

@@ -1,5 +1,7 @@
 package dray.spark;
 
+import java.util.BitSet;
+import org.apache.spark.TaskContext;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReader;
@@ -21,17 +23,23 @@ final class PartReaderFactory implements PartitionReaderFactory {
     /** None if the statement is read as a whole. */
     private final byte[][] parts;
     private final CollectionAccumulator<byte[]> receipts;
+    private final CollectionAccumulator<TaskRead> tasks;
+    /** The partitions of the stage's RDD for which no part can be read. */
+    private final BitSet refusedPartitions;
     /** Why no part can be read, or null. */
     private final DrayException refused;
 
     PartReaderFactory(DrayOptions options, String sql, StructType schema, PartialSums sums,
-            byte[][] parts, CollectionAccumulator<byte[]> receipts) {
+            byte[][] parts, CollectionAccumulator<byte[]> receipts,
+            CollectionAccumulator<TaskRead> tasks, BitSet refusedPartitions) {
         this.options = options;
         this.sql = sql;
         this.schema = schema;
         this.sums = sums;
         this.parts = parts;
         this.receipts = receipts;
+        this.tasks = tasks;
+        this.refusedPartitions = refusedPartitions;
         refused = null;
     }
 
@@ -46,6 +54,8 @@ final class PartReaderFactory implements PartitionReaderFactory {
         sums = null;
         parts = null;
         receipts = null;
+        tasks = null;
+        refusedPartitions = null;
         this.refused = refused;
     }
 
@@ -59,11 +69,18 @@ final class PartReaderFactory implements PartitionReaderFactory {
         if (refused != null) {
             throw explained(refused);
         }
+        if (refusedPartitions.get(TaskContext.getPartitionId())) {
+            throw new DrayException("a part can't be read after others of its table, by a job of"
+                    + " its own as for toLocalIterator(): their snapshot has ended with its lease,"
+                    + " or has been released (load the table anew; option lease: how many"
+                    + " seconds parts can be read; cache() and count() read all of it first)");
+        }
         int index = ((DrayPartition) partition).index();
         if (index > 0 && index >= parts.length) {
             return new NoRows();
         }
-        return new DrayReader(options, schema, sums, receipts, handle -> open(handle, index));
+        return new DrayReader(
+                options, schema, sums, receipts, tasks, handle -> open(handle, index));
     }
 
     private void open(long handle, int index) {

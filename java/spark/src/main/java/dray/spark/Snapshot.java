@@ -21,6 +21,8 @@ final class Snapshot {
     /** None if the statement is read as a whole. */
     private final byte[][] parts;
     private final CollectionAccumulator<byte[]> receipts = new CollectionAccumulator<>();
+    /** What has read the parts, and whether to their ends. */
+    private final CollectionAccumulator<TaskRead> tasks = new CollectionAccumulator<>();
     private final long until;
     private final Snapshots snapshots;
     /** The snapshot that other scans have, too, or null. */
@@ -32,6 +34,8 @@ final class Snapshot {
     private boolean isRead;
     /** The RDDs that keep the rows. */
     private final Set<Integer> cached = ConcurrentHashMap.newKeySet();
+    /** What was read by stages that compute only some partitions of an RDD. */
+    private final Set<Pass> passes = ConcurrentHashMap.newKeySet();
 
     private Snapshot(
             String sql, long handle, byte[][] parts, long until, Snapshots snapshots,
@@ -69,6 +73,7 @@ final class Snapshot {
             }
             Snapshot snapshot = new Snapshot(sql, handle, parts, until, snapshots, named);
             context.register(snapshot.receipts);
+            context.register(snapshot.tasks);
             snapshots.add(snapshot);
             return snapshot;
         } catch (Throwable failure) {
@@ -101,6 +106,10 @@ final class Snapshot {
 
     CollectionAccumulator<byte[]> receipts() {
         return receipts;
+    }
+
+    CollectionAccumulator<TaskRead> tasks() {
+        return tasks;
     }
 
     /** Whether the parts can still be read by whoever gets them now. */
@@ -152,9 +161,18 @@ final class Snapshot {
         cached.add(rdd);
     }
 
-    /** Whether an RDD keeps some of the rows, and has yet to read others. */
-    boolean isPartlyCached() {
-        return cached.stream().anyMatch(snapshots::isCached)
+    /** Notes that stages have read some partitions of an RDD. */
+    void keepFor(Pass pass) {
+        passes.add(pass);
+    }
+
+    /**
+     * Whether an RDD keeps some of the rows, or a later job may read on, while there are parts that
+     * nobody has read to their ends.
+     */
+    boolean isPartlyRead() {
+        return (cached.stream().anyMatch(snapshots::isCached)
+                || passes.stream().anyMatch(Pass::mayGoOn))
                 && Receipts.of(receipts.value()).count() < partitions();
     }
 

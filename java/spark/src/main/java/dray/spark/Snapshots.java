@@ -7,6 +7,7 @@ import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Properties;
 import java.util.Set;
 import java.util.WeakHashMap;
 import java.util.concurrent.ConcurrentHashMap;
@@ -26,6 +27,7 @@ import org.apache.spark.scheduler.SparkListenerEvent;
 import org.apache.spark.scheduler.SparkListenerJobEnd;
 import org.apache.spark.scheduler.SparkListenerJobStart;
 import org.apache.spark.scheduler.SparkListenerStageSubmitted;
+import org.apache.spark.scheduler.SparkListenerTaskEnd;
 import org.apache.spark.scheduler.StageInfo;
 import org.apache.spark.sql.execution.SQLExecution;
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd;
@@ -39,8 +41,8 @@ import scala.jdk.javaapi.CollectionConverters;
  * <p>Spark tells a source neither that a scan has ended nor what a scan is read for. So a snapshot
  * is given up when everything has ended that had begun when its parts were last handed out: all
  * executions of SQL and all jobs, whosoever they are. If the rows are cached, all parts must have
- * been read, too. A stage that begins later finds that the snapshot is gone, and its scan takes
- * another one.
+ * been read, too; and so if jobs have read only some partitions of an RDD, unless they had enough
+ * rows. A stage that begins later finds that the snapshot is gone, and its scan takes another one.
  *
  * <p>That is looked at whenever something ends. A clock looks, too: some scans are planned and
  * never run, and others are planned by a thread whose execution has failed meanwhile.
@@ -67,6 +69,7 @@ final class Snapshots extends SparkListener {
     private final Map<Integer, Long> jobs = new HashMap<>();
     /** The stage that was submitted last. */
     private SubmittedStage submitted;
+    private final PartialStages partialStages = new PartialStages();
     /** The shuffles that were ever written. */
     private final BitSet shuffles = new BitSet();
     private final ScheduledExecutorService clock =
@@ -156,8 +159,10 @@ final class Snapshots extends SparkListener {
      *
      * @param isAgain whether it is to compute what is missing of its output
      * @param cached the RDDs in it that are kept
+     * @param partial if it computes only some partitions, else null
      */
-    record SubmittedStage(Output output, boolean isAgain, List<Integer> cached) {}
+    record SubmittedStage(
+            Output output, boolean isAgain, List<Integer> cached, PartialStage partial) {}
 
     /** The RDDs that {@code cache()} or {@code persist()} keep, and that need a scan's rows. */
     Set<Integer> cachedOf(long scan) {
@@ -198,6 +203,22 @@ final class Snapshots extends SparkListener {
         }
     }
 
+    /** Says that the stage that Spark submits now gets the parts of a scan. */
+    private record Reading(PartialStages.Read read) implements SparkListenerEvent {
+        @Override
+        public boolean logEvent() {
+            return false;
+        }
+    }
+
+    /**
+     * Notes that the stage that Spark submits now reads a scan. The event follows that of the
+     * stage, as {@link #submittedStage} says, but nothing waits for it.
+     */
+    void noteReading(PartialStages.Read read) {
+        context.listenerBus().post(new Reading(read));
+    }
+
     /**
      * The stage that Spark submits now. Spark's scheduler tells listeners of a stage, and then
      * serializes its readers in the same thread, which calls this.
@@ -234,7 +255,19 @@ final class Snapshots extends SparkListener {
         }
         List<Integer> cached = CollectionConverters.asJava(stage.rddInfos()).stream()
                 .filter(rdd -> rdd.storageLevel().isValid()).map(RDDInfo::id).toList();
-        submitted = new SubmittedStage(output, isAgain, cached);
+        PartialStage partial = partialStages.submitted(stage, isOfExecution(event.properties()));
+        submitted = new SubmittedStage(output, isAgain, cached, partial);
+    }
+
+    /** Whether the execution runs that began a job. Threads keep its number after its end. */
+    private boolean isOfExecution(Properties ofJob) {
+        String id = ofJob == null ? null : ofJob.getProperty(EXECUTION_ID);
+        return id != null && executions.containsKey(Long.valueOf(id));
+    }
+
+    @Override
+    public synchronized void onTaskEnd(SparkListenerTaskEnd end) {
+        partialStages.onTaskEnd(end);
     }
 
     private void tick() {
@@ -250,11 +283,13 @@ final class Snapshots extends SparkListener {
 
     @Override
     public void onJobStart(SparkListenerJobStart start) {
+        partialStages.onJobStart(start);
         begin(jobs, start.jobId(), start.time());
     }
 
     @Override
     public void onJobEnd(SparkListenerJobEnd end) {
+        partialStages.onJobEnd(end);
         end(jobs, end.jobId(), end.time());
     }
 
@@ -268,6 +303,8 @@ final class Snapshots extends SparkListener {
             look(tick.time - UNUSED_MS);
         } else if (event instanceof Marker marker) {
             marker.seen.countDown();
+        } else if (event instanceof Reading reading && submitted != null) {
+            partialStages.read(submitted.partial, reading.read);
         }
     }
 
@@ -303,7 +340,7 @@ final class Snapshots extends SparkListener {
         release(since, held.stream().filter(snapshot -> {
             long handedOut = snapshot.handedOut();
             return snapshot.isOver() || handedOut < since
-                    && !stillRuns(handedOut) && !snapshot.isPartlyCached();
+                    && !stillRuns(handedOut) && !snapshot.isPartlyRead();
         }).toList());
     }
 
