@@ -10,7 +10,7 @@ from ._conditions import Condition, Conditions, all_of, any_of
 from ._optional import import_optional
 from ._plan import Plan
 from ._relation import Relation, read_part
-from .errors import QueryError
+from .errors import QueryError, UsageError
 
 block = import_optional("ray.data.block")
 Datasource: Any = import_optional("ray.data.datasource").Datasource
@@ -54,20 +54,14 @@ class DrayDatasource(Datasource):  # type: ignore[misc]
         """The source is asked for some rows of a table."""
         return self._relation.pushes
 
-    def apply_predicate(self, predicate_expr: Any) -> DrayDatasource:
-        """A source for fewer rows, or this one if nothing of the predicate can be pushed."""
-        if self._condition(predicate_expr) is None:
-            return self
-        narrowed: DrayDatasource = super().apply_predicate(predicate_expr)
-        return narrowed
-
     def get_read_tasks(
         self, parallelism: int, per_task_row_limit: int | None = None, data_context: Any = None
     ) -> list[Any]:
         """A task for each part. There are as many as the plan has: it goes by size."""
         plan, output = self._plan(), self._output()
-        schema = pyarrow.schema([plan.schema.field(name) for name in output])
-        read = partial(_read, self._relation.reading, schema, self._predicate_expr)
+        fields = [plan.schema.field(name).with_name(new) for name, new in output.items()]
+        schema = pyarrow.schema(fields)
+        read = partial(_read, self._relation.reading, output, self._predicate_expr)
         return [
             ReadTask(
                 partial(read, part),
@@ -79,10 +73,18 @@ class DrayDatasource(Datasource):  # type: ignore[misc]
             for part, estimate in zip(plan.partitions, plan.estimates, strict=True)
         ]
 
-    def _output(self) -> list[str]:
-        names: list[str] = self._relation.schema.names
+    def _output(self) -> dict[str, str]:
+        """The columns that are needed, and what they are called in the Dataset.
+
+        Ray before 2.56 leaves renaming to the source. Later it asks for columns by their own names.
+        """
         chosen = self._projection_map
-        return names if chosen is None else [name for name in chosen if name in names]
+        if chosen is None:
+            return {name: name for name in self._relation.schema.names}
+        output = {name: chosen[name] for name in self._relation.checked(chosen)}
+        if len(set(output.values())) < len(output):
+            raise UsageError("two columns have the same name", "leave out the one that is replaced")
+        return output
 
     def _plan(self) -> Plan:
         relation = self._relation
@@ -105,16 +107,19 @@ class DrayDatasource(Datasource):  # type: ignore[misc]
         return _translate(predicate, self._relation.conditions)
 
 
-def _read(reading: ReaderOptions, schema: Any, predicate: Any, part: bytes) -> Iterator[Any]:
-    """The rows of a part that meet the predicate, as tables."""
-    keep = None if predicate is None else predicate.to_pyarrow()
+def _read(
+    reading: ReaderOptions, output: dict[str, str], predicate: Any, part: bytes
+) -> Iterator[Any]:
+    """The rows of a part that meet the predicate, as tables with the columns of the output."""
     for batch in read_part(part, reading):
         table = pyarrow.Table.from_batches([batch])
         del batch
-        if keep is not None:
-            table = table.filter(keep)
+        if predicate is not None:
+            # As Ray's own operator does. Ray before 2.56 hands over what pyarrow can't express.
+            table = block.BlockAccessor.for_block(table).filter(predicate)
         # Without columns Ray counts no rows: it joins blocks, which then have none.
-        yield table.select(schema.names or table.column_names[:1])
+        names = list(output) or table.column_names[:1]
+        yield table.select(names).rename_columns([output.get(name, name) for name in names])
 
 
 def _columns_of(expr: Any) -> Iterator[str]:

@@ -74,7 +74,8 @@ def read(
         As :func:`dray.connect` and :meth:`dray.Connection.partitions`. Executing raises those of
         :func:`dray.read_partition`.
     UsageError
-        An option or a column does not exist.
+        An option or a column does not exist. Executing raises it for a column that is selected, and
+        with Ray before 2.56 for a column that is renamed as another one is called.
 
     Examples
     --------

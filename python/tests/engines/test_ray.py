@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from engine_tables import (
     KINDS,
@@ -34,7 +35,8 @@ if "DRAY_ALL_VERSIONS" not in os.environ:
     pytest.skip("Ray is large: DRAY_ALL_VERSIONS brings it", allow_module_level=True)
 
 import ray
-from ray.data.expressions import col
+from ray.data.datatype import DataType
+from ray.data.expressions import col, udf
 
 import dray.ray
 
@@ -128,6 +130,54 @@ def test_a_dray_server(cluster: None, served: Relay) -> None:
     assert table_of(dataset).sort_by("id").equals(pairs())
     behind = dray.ray.read(served.uri("pg"), table="pairs", token=TOKEN, at_most=3)
     assert behind.filter(expr=col("id") < 1000).sum("amount") == 0
+
+
+def test_renamed_columns(cluster: None, postgres: PostgresServer) -> None:
+    dataset = dray.ray.read(postgres.uri(), table="pairs", at_most=2)
+    swapped = dataset.rename_columns({"id": "amount", "amount": "id"})
+    assert sorted(swapped.schema().names) == ["amount", "filler", "id"]
+    few = swapped.filter(expr=col("amount") < 4).select_columns(["amount", "id"]).take_all()
+    expected = [(0, 0), (1, 0), (2, 2), (3, -2)]
+    assert sorted((row["amount"], row["id"]) for row in few) == expected
+    narrow = dataset.select_columns(["amount", "id"]).rename_columns({"id": "key"})
+    assert narrow.schema().names == ["amount", "key"]
+    assert narrow.filter(expr=col("key") < 10).sum("key") == 45
+    again = dataset.rename_columns({"id": "key"}).rename_columns({"key": "id", "amount": "sum"})
+    assert table_of(again.select_columns(["id"])).sort_by("id")["id"].to_pylist() == [*range(ROWS)]
+    with pytest.raises(Exception, match="nowhere"):
+        dataset.select_columns(["nowhere"]).take_all()
+
+
+def test_names_that_ray_leaves_to_the_source(postgres: PostgresServer) -> None:
+    """As Ray before 2.56 gives them: what a column is, and what it is called."""
+    source = dray.ray.DrayDatasource(Relation(postgres.uri(), None, None, "pairs", {}))
+    source = source.apply_predicate(col("id") < 4)
+    source._projection_map = {"amount": "id", "id": "amount"}
+    (task,) = source.get_read_tasks(1)
+    table = pa.concat_tables(task())
+    assert table.schema == task.schema and table.schema.names == ["id", "amount"]
+    assert sorted(table.to_pydict()["amount"]) == [0, 1, 2, 3]
+    assert sorted(table.to_pydict()["id"]) == [-2, 0, 0, 2]
+    source._projection_map = {"amount": "id", "id": "id"}
+    with pytest.raises(dray.UsageError, match="two columns have the same name"):
+        source.get_read_tasks(1)
+
+
+@udf(return_dtype=DataType.bool())
+def is_long(texts: pa.Array) -> pa.Array:
+    return pc.greater(pc.utf8_length(texts), 68)
+
+
+def test_every_predicate_is_applied(postgres: PostgresServer) -> None:
+    """Also what neither SQL nor pyarrow expresses: Ray before 2.56 forgets what it hands over."""
+    source = dray.ray.DrayDatasource(Relation(postgres.uri(), None, None, "pairs", {}))
+    for where in (is_long(col("filler")), col("id") % 70 == 69, (col("id") + 1) % 70 == 0):
+        narrowed = source.apply_predicate(where)
+        assert narrowed is not source
+        tasks = narrowed.apply_projection({"id": "id"}).get_read_tasks(1)
+        tables = [table for task in tasks for table in task()]
+        assert {table.schema.names[0] for table in tables} == {"id"}
+        assert sum(table.num_rows for table in tables) == ROWS // 70
 
 
 def test_tasks(postgres: PostgresServer, served: Relay) -> None:
