@@ -22,6 +22,10 @@ __all__ = ["Condition", "Conditions", "all_of", "any_of"]
 OPERATORS = ("=", "<>", "<", "<=", ">", ">=")
 #: More values are left to the engine: a statement has a size.
 _VALUES_MAX = 1000
+#: Whose SQL is known.
+_DIALECTS = ("dray", "postgresql", "mysql")
+#: Metadata of columns that have another type at the source.
+_OTHER_TYPES = (b"dray:postgresql:type", b"dray:mysql:type", b"ARROW:extension:name")
 
 
 class Condition(NamedTuple):
@@ -56,17 +60,24 @@ class Conditions:
     """Makes conditions on the columns of a table.
 
     Integers, decimals, dates and booleans are compared with literals, texts only for being equal:
-    sources order texts in many ways, and for some ``a`` and ``A`` are equal.
+    sources order texts in many ways, and for some ``a`` and ``A`` are equal. MySQL compares texts
+    in the column's character set, which may lack a character, so no texts are compared there.
 
     Parameters
     ----------
     schema : pyarrow.Schema
         The table's.
+    dialect : str
+        Whose SQL the source takes: ``"dray"``, ``"postgresql"`` or ``"mysql"``. There are no
+        conditions for others.
     """
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, dialect: str) -> None:
+        self._dialect = dialect
         self._kinds: Mapping[str, DataType] = {
-            field.name: field.type for field in schema if _is_plain(field)
+            field.name: field.type
+            for field in (schema if dialect in _DIALECTS else [])
+            if _is_plain(field) and not (dialect == "mysql" and _is_text(field.type))
         }
 
     def compare(self, column: str, operator: str, value: Any) -> Condition | None:
@@ -88,7 +99,8 @@ class Conditions:
         is_text = isinstance(value, str)
         if is_text and operator != "=":
             return None
-        return Condition(f"{quoted(column)} {operator} {literal}", exact=not is_text)
+        name = quoted(column, self._dialect)
+        return Condition(f"{name} {operator} {literal}", exact=not is_text)
 
     def one_of(self, column: str, values: Iterable[Any]) -> Condition | None:
         """``column IN (values)``. Without values, or with NULL among them, it is None."""
@@ -101,11 +113,12 @@ class Conditions:
         if len(known) < len(values):
             return None
         exact = not any(isinstance(value, str) for value in values)
-        return Condition(f"{quoted(column)} IN ({', '.join(known)})", exact)
+        return Condition(f"{quoted(column, self._dialect)} IN ({', '.join(known)})", exact)
 
     def is_null(self, column: str) -> Condition | None:
         """``column IS NULL``."""
-        return self._null_test(column, "IS NULL")
+        # MySQL's IS NULL finds more: the date 0000-00-00, and with sql_auto_is_null a row's number.
+        return self._null_test(column, "<=> NULL" if self._dialect == "mysql" else "IS NULL")
 
     def is_not_null(self, column: str) -> Condition | None:
         """``column IS NOT NULL``."""
@@ -114,7 +127,7 @@ class Conditions:
     def _null_test(self, column: str, test: str) -> Condition | None:
         if column not in self._kinds:
             return None
-        return Condition(f"{quoted(column)} {test}", exact=True)
+        return Condition(f"{quoted(column, self._dialect)} {test}", exact=True)
 
 
 def _is_plain(field: Field) -> bool:
@@ -124,7 +137,7 @@ def _is_plain(field: Field) -> bool:
     """
     types = import_optional("pyarrow.types")
     data_type, metadata = field.type, field.metadata or {}
-    return b"dray:postgresql:type" not in metadata and (
+    return metadata.keys().isdisjoint(_OTHER_TYPES) and (
         types.is_signed_integer(data_type)
         or types.is_boolean(data_type)
         or types.is_date32(data_type)

@@ -33,9 +33,10 @@ class _Condition(NamedTuple):
     exact: bool
 
 
-def quoted(name: str) -> str:
-    """An identifier of SQL that is exactly this name."""
-    return '"' + name.replace('"', '""') + '"'
+def quoted(name: str, dialect: str = "dray") -> str:
+    """An identifier of SQL that is exactly this name. For MySQL, a text has double quotes."""
+    mark = "`" if dialect == "mysql" else '"'
+    return mark + name.replace(mark, mark * 2) + mark
 
 
 def kind_of(data_type: str, metadata: Mapping[str, str], by_dray: bool) -> Kind | None:

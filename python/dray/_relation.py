@@ -64,7 +64,7 @@ class Relation:
             raise UsageError("a table has no parameters", "use a query with params")
         self._uri = uri
         self._query = query
-        self._table = None if table is None else ".".join(map(quoted, parts_of(table)))
+        self._table = None if table is None else parts_of(table)
         self._params = params
         given: dict[str, Any] = dict(options)
         most = [given[name] for name in ("at_most", "max_connections") if given.get(name)]
@@ -99,6 +99,12 @@ class Relation:
         return self._table is not None
 
     @cached_property
+    def dialect(self) -> str:
+        """Whose SQL the source takes. It is asked once."""
+        with connect(self._uri, **self._connecting) as connection:
+            return connection._native.dialect
+
+    @cached_property
     def schema(self) -> Schema:
         """The columns of all of it, as of the first time that this is asked."""
         plan = self.plan() if self._table is None else self._plan(self.statement(), at_most=1)
@@ -111,7 +117,7 @@ class Relation:
         """Makes conditions for :meth:`plan`."""
         # Other values of `nonfinite` turn values into NULL or text that the source does not see so.
         certain = self.pushes and self._planning.get("nonfinite", "error") == "error"
-        return Conditions(self.schema if certain else [])
+        return Conditions(self.schema, self.dialect) if certain else Conditions([], "other")
 
     def checked(self, columns: Iterable[str]) -> list[str]:
         """Names of columns.
@@ -136,9 +142,13 @@ class Relation:
             return self._query
         # Rows are counted even if nothing of them is needed.
         names = None if columns is None else list(columns) or self.schema.names[:1]
-        chosen = "*" if names is None else ", ".join(map(quoted, names))
+        chosen = "*" if names is None else ", ".join(self._quoted(names))
+        table = ".".join(self._quoted(self._table or ()))
         where = f" WHERE {condition.sql}" if condition else ""
-        return f"SELECT {chosen} FROM {self._table}{where}" + (f" LIMIT {limit}" if limit else "")
+        return f"SELECT {chosen} FROM {table}{where}" + (f" LIMIT {limit}" if limit else "")
+
+    def _quoted(self, names: Iterable[str]) -> list[str]:
+        return [quoted(name, self.dialect) for name in names]
 
     def plan(
         self,

@@ -41,8 +41,9 @@ def scan(
     in bounded memory. The source is asked for the columns, for the first rows of a table
     (``head``), and for rows that meet conditions which mean the same there as in Polars:
     comparisons of integers, dates, booleans and strings with literals, ``is_null``,
-    ``is_between``, ``&``, ``|`` and ``~``. Of PostgreSQL's strings, only ``==`` with a literal.
-    Polars applies all conditions to the rows that arrive.
+    ``is_between``, ``&``, ``|`` and ``~``. Of PostgreSQL's strings, only ``==`` with a literal; of
+    other databases behind a Dray server, none. Polars applies all conditions to the rows that
+    arrive.
 
     Parameters
     ----------
@@ -73,8 +74,9 @@ def scan(
     Error
         As :func:`connect` and :meth:`Connection.query`.
     UsageError
-        The server is MySQL or MariaDB. Both or neither of ``table`` and ``sql`` are given, the
-        name of the table is not valid, or two columns have the same name.
+        The server is MySQL or MariaDB, and not behind a Dray server. Both or neither of ``table``
+        and ``sql`` are given, the name of the table is not valid, or two columns have the same
+        name.
 
     Examples
     --------
@@ -90,18 +92,17 @@ def scan(
         )
     if (table is None) == (sql is None):
         raise UsageError("expected either a table or sql=", 'as in scan(uri, sql="SELECT …")')
-    statement = None
+    statement, path = None, None
     if sql is not None:
         statement = _dray.enclosable(sql, False)
         if statement is None or not _dray.is_query(statement):
             raise UsageError("scan needs one query", "run other statements by a connection")
-        relation = f"({statement}\n) AS dray_scan"
     else:
         assert table is not None
-        relation = ".".join(map(quoted, parts_of(table)))
+        path = parts_of(table)
         if params is not None:
             raise UsageError("a table has no parameters", "use sql= with params")
-    source = _Source(relation, statement, uri, params, options)
+    source = _Source(path, statement, uri, params, options)
     lazy: LazyFrame = plugins.register_io_source(source, schema=source.schema)
     return lazy
 
@@ -133,20 +134,18 @@ class _Source:
 
     def __init__(
         self,
-        relation: str,
+        path: list[str] | None,
         statement: str | None,
         uri: str,
         params: Sequence[Any] | None,
         options: ScanOptions,
     ) -> None:
-        self._relation = relation
         # Whether the statement is sent as it is.
         self._as_it_is = statement is not None and bool(
             re.search(r"\border\s+by\b", statement, re.IGNORECASE)
         )
-        # The whole relation, and whether asking for its first rows gives these rows.
-        self._whole = statement if statement is not None else f"SELECT * FROM {relation}"
-        self._is_table = statement is None
+        # Whether asking for the first rows of the relation gives these rows.
+        self._is_table = path is not None
         self._uri = uri
         self._params = params
         given: dict[str, Any] = dict(options)
@@ -155,22 +154,26 @@ class _Source:
         self._reading: dict[str, Any] = {"strings": "view"} | {
             name: value for name, value in given.items() if name not in connecting
         }
-        with (
-            connect(uri, **self._connecting) as connection,
-            self._query(connection, f"SELECT * FROM {relation} LIMIT 0") as result,
-        ):
-            if len(set(result.columns)) < len(result.columns):
-                raise UsageError("two columns have the same name", "name them in SQL with AS")
-            fields = result._native.fields
-            frame = result.to_polars()
+        with connect(uri, **self._connecting) as connection:
             dialect = connection._native.dialect
+            self._dialect = dialect
+            self._relation = f"({statement}\n) AS dray_scan"
+            if path is not None:
+                self._relation = ".".join(self._quoted(path))
+            # All of the relation.
+            self._whole = statement if statement is not None else f"SELECT * FROM {self._relation}"
+            with self._query(connection, f"SELECT * FROM {self._relation} LIMIT 0") as result:
+                if len(set(result.columns)) < len(result.columns):
+                    raise UsageError("two columns have the same name", "name them in SQL with AS")
+                fields = result._native.fields
+                frame = result.to_polars()
         # Elsewhere a column's name between double quotes may be a text.
         if statement is not None and dialect not in ("dray", "postgresql"):
             self._as_it_is = True
         self.schema = dict(frame.schema)
         # Other values of `nonfinite` turn values into NULL or text that the source does not see so.
         certain = dialect == "dray" or (
-            dialect != "other" and self._reading.get("nonfinite", "error") == "error"
+            dialect == "postgresql" and self._reading.get("nonfinite", "error") == "error"
         )
         self._kinds = {
             name: kind_of(data_type, metadata, dialect == "dray") if certain else None
@@ -206,7 +209,7 @@ class _Source:
     ) -> Result:
         if self._as_it_is:
             return self._query(connection, self._whole)
-        whole = f"SELECT {', '.join(map(quoted, columns))} FROM {self._relation}"
+        whole = f"SELECT {', '.join(self._quoted(columns))} FROM {self._relation}"
         # Of a query's rows, the first ones are those that it sends first.
         if self._is_table and n_rows is not None:
             whole += f" LIMIT {n_rows}"
@@ -216,6 +219,9 @@ class _Source:
         with suppress(QueryError):
             return self._query(connection, f"{whole} WHERE {where}")
         return self._query(connection, whole)
+
+    def _quoted(self, names: Sequence[str]) -> list[str]:
+        return [quoted(name, self._dialect) for name in names]
 
     def _query(self, connection: Connection, sql: str) -> Result:
         return connection.query(sql, self._params, **self._reading)

@@ -1,15 +1,18 @@
-"""A real PostgreSQL and a real Dray server, which engines of several processes read."""
+"""Real databases and a real Dray server, which engines of several processes read."""
 
 from __future__ import annotations
 
 import shutil
+import sqlite3
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow.parquet
 import pytest
-from engine_tables import DDL, PAIRS, TOKEN, pairs
+from engine_tables import DDL, MARIA_DDL, PAIRS, TOKEN, pairs
+from mysql_server import MariaServer
 from postgres_server import VERSIONS, Installation, PostgresServer
 from relay_server import Relay, relay, sources
 
@@ -32,13 +35,27 @@ def postgres() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture(scope="session")
-def served(postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Relay]:
-    """A server with the rows of ``pairs`` in a file of several row groups, and the source `pg`."""
+def maria(mariadb: MariaServer) -> MariaServer:
+    mariadb.run(*MARIA_DDL)
+    return mariadb
+
+
+@pytest.fixture(scope="session")
+def served(
+    postgres: PostgresServer, maria: MariaServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Relay]:
+    """A server with the rows of ``pairs`` in a file of several row groups.
+
+    Its sources are `pg`, `maria` and `lite`, a file of SQLite with the table ``kinds``.
+    """
     folder = tmp_path_factory.mktemp("engines")
+    with closing(sqlite3.connect(folder / "kinds.db")) as lite:
+        lite.executescript("CREATE TABLE kinds (id integer); INSERT INTO kinds VALUES (1), (2);")
     pyarrow.parquet.write_table(pairs(), folder / "pairs.parquet", row_group_size=PAIRS // 4)
     token = folder / "token"
     token.write_text(TOKEN)
     token.chmod(0o600)
-    given = ["--token-file", str(token), *sources(pg=postgres.uri())]
+    behind = sources(pg=postgres.uri(), maria=maria.uri(), lite=f"sqlite://{folder}/kinds.db")
+    given = ["--token-file", str(token), *behind]
     with relay(*given, str(folder / "pairs.parquet")) as server:
         yield server

@@ -42,6 +42,20 @@ INSERT INTO kinds VALUES
 ANALYZE;
 """
 
+# The same pairs, and a table with names and types that MySQL and MariaDB alone have.
+MARIA_DDL = [
+    "CREATE TABLE pairs (id int PRIMARY KEY, amount bigint NOT NULL, filler text)",
+    "INSERT INTO pairs SELECT seq, IF(seq % 2 = 0, seq, 1 - seq), repeat('x', seq % 70) "
+    f"FROM seq_0_to_{ROWS - 1}",
+    "ANALYZE TABLE pairs",
+    """CREATE TABLE `a ``"kind"` (
+        `the ``"id"` int, small smallint, price decimal(12,2), made year, name varchar(9),
+        doc json, day date NOT NULL
+    )""",
+    """INSERT INTO `a ``"kind"` VALUES (1, -7, 1.50, 1970, 'a', '{"a": 1}', '2020-02-29'),
+        (-2, NULL, -99.99, 2070, 'A', NULL, '0000-00-00')""",
+]
+
 UTC = datetime.timezone.utc
 #: What is in `kinds`, by columns.
 KINDS = {

@@ -128,6 +128,9 @@ def test_a_dray_server(served: Relay) -> None:
     behind = dray.daft.read(served.uri("pg"), table="pairs", token=TOKEN, at_most=3)
     found = behind.where(col("id") < 1000).select("id", "amount").to_pydict()
     assert sorted(found["id"]) == list(range(1000)) and sum(found["amount"]) == 0
+    behind = dray.daft.read(served.uri("maria"), table="pairs", token=TOKEN, at_most=3)
+    few = behind.where((col("id") < 1000) & (col("filler") == "xxx")).select("amount")
+    assert sorted(few.to_pydict()["amount"])[:2] == [-982, -912]
 
 
 def test_wrong_calls(postgres: PostgresServer) -> None:

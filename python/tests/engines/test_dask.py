@@ -69,6 +69,8 @@ def test_processes(served: Relay) -> None:
     assert pa.Table.from_pandas(found, pairs().schema, preserve_index=False) == pairs()
     behind = dray.dask.read(served.uri("pg"), table="pairs", token=TOKEN, at_most=3)
     assert behind.amount.sum().compute() == 0
+    behind = dray.dask.read(served.uri("maria"), table="pairs", token=TOKEN, columns=["id"])
+    assert sorted(behind.id.compute()) == list(range(ROWS))
 
 
 def test_plans_are_held(postgres: PostgresServer) -> None:

@@ -130,6 +130,8 @@ def test_a_dray_server(cluster: None, served: Relay) -> None:
     assert table_of(dataset).sort_by("id").equals(pairs())
     behind = dray.ray.read(served.uri("pg"), table="pairs", token=TOKEN, at_most=3)
     assert behind.filter(expr=col("id") < 1000).sum("amount") == 0
+    behind = dray.ray.read(served.uri("maria"), table="pairs", token=TOKEN, at_most=3)
+    assert behind.filter(expr=(col("id") < 1000) & (col("filler") == "xxx")).count() == 15
 
 
 def test_renamed_columns(cluster: None, postgres: PostgresServer) -> None:

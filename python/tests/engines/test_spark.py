@@ -187,6 +187,8 @@ def test_a_dray_server(pushing: SparkSession, served: Relay) -> None:
     assert sorted(row.id for row in few.collect()) == [PAIRS, PAIRS + 1]
     behind = load(pushing, served.uri("pg"), dbtable="pairs", token=TOKEN, numPartitions=3)
     assert behind.where("id < 1000").groupBy().sum("amount").collect()[0][0] == 0
+    behind = load(pushing, served.uri("maria"), dbtable="pairs", token=TOKEN, numPartitions=3)
+    assert behind.where("id < 1000 AND filler = 'xxx'").count() == 15
 
 
 def test_wrong_options(spark: SparkSession, postgres: PostgresServer) -> None:

@@ -68,6 +68,13 @@ def test_scans_lose_no_rows(server: Relay, name: str) -> None:
     assert head == 3
 
 
+def test_scans_of_tables(server: Relay, name: str) -> None:
+    frame = dray.scan(server.uri(name), "relayed")
+    last = frame.filter(polars.col("id") > 998).select("name").collect()
+    assert last["name"].sort().to_list() == ["row 1000", "row 999"]
+    assert frame.head(3).collect().columns == ["id", "name"]
+
+
 def test_results_without_rows_or_columns(connection: dray.Connection, server: Relay) -> None:
     empty = connection.query("SELECT id, name FROM relayed WHERE id < 0").arrow()
     assert empty.num_rows == 0 and empty.schema.names == ["id", "name"]
