@@ -38,10 +38,11 @@ def read(
 ) -> Any:
     """Read a table or a query as a :class:`ray.data.Dataset`.
 
-    It is lazy. When the Dataset is executed, a plan is made, and its parts are read under one
-    snapshot. Of a table, the source is asked for the columns that are needed, and for rows that
-    meet conditions on integers, decimals, dates, booleans and texts (``==``, ``is_in``). They are
-    applied again where the rows arrive.
+    It is lazy, but Ray asks for its size at once, so a plan is made. When the Dataset is executed,
+    the parts of this plan, or of another one if less is needed, are read under one snapshot, which
+    may be as old as half of the lease. Of a table, the source is asked for the columns that are
+    needed, and for rows that meet conditions on integers, decimals, dates, booleans and texts
+    (``==``, ``is_in``). They are applied again where the rows arrive.
 
     Parameters
     ----------
