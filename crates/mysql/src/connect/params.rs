@@ -128,7 +128,11 @@ impl ConnectParams {
         if let Some(name) = values.given("default-character-set")
             && !name.eq_ignore_ascii_case("utf8mb4")
         {
-            return Err(invalid("default-character-set", name, "utf8mb4, as text is UTF-8 here"));
+            return Err(values.invalid(
+                "default-character-set",
+                name,
+                "utf8mb4, as text is UTF-8 here",
+            ));
         }
         let user = match values.value("user") {
             Some(user) => user,
@@ -147,7 +151,7 @@ impl ConnectParams {
         let seconds = |key: &str| match values.value(key) {
             Some(value) => match parse_seconds(&value) {
                 Some(timeout) => Ok(Some(timeout)),
-                None => Err(invalid(key, &value, "seconds above 0")),
+                None => Err(values.invalid(key, &value, "seconds above 0")),
             },
             None => Ok(None),
         };
@@ -185,9 +189,8 @@ fn parse_place(values: &Values<'_>) -> Result<Place> {
     let is_here = |host: &str| matches!(host, "localhost" | "127.0.0.1" | "::1");
     match (values.given("socket"), values.given("host")) {
         (Some(_), Some(host)) if !is_here(host) => {
-            return Err(Error::usage(format!(
-                "the uri has a socket, which is not on host {host:?}"
-            )));
+            // The host may be part of a password.
+            return Err(Error::usage("the uri has a socket, which is not on its host"));
         }
         (Some(socket), _) => return Ok(Place::Unix(socket.into())),
         (None, Some(host)) => return Ok(tcp(host)),
@@ -198,7 +201,8 @@ fn parse_place(values: &Values<'_>) -> Result<Place> {
         Some(protocol) => {
             let lower = protocol.to_ascii_lowercase();
             let found = choices.iter().find(|(name, _)| *name == lower);
-            let found = found.ok_or_else(|| invalid("protocol", &protocol, "tcp or socket"))?;
+            let found =
+                found.ok_or_else(|| values.invalid("protocol", &protocol, "tcp or socket"))?;
             Some(found.1)
         }
         // A port alone is one of this host.
@@ -227,7 +231,8 @@ fn parse_compression(values: &Values<'_>) -> Result<Compress> {
             Ok(Some(false)) => Ok(Compress::Never),
             Ok(None) => Ok(Compress::Auto),
             Err(_) => {
-                Err(invalid("compress", given.unwrap_or_default(), "auto, none, zlib or zstd"))
+                let expected = "auto, none, zlib or zstd";
+                Err(values.invalid("compress", given.unwrap_or_default(), expected))
             }
         },
     }
@@ -292,13 +297,24 @@ impl<'a> Values<'a> {
         match (ON.contains(&lower.as_str()), OFF.contains(&lower.as_str())) {
             (true, _) => Ok(Some(true)),
             (_, true) => Ok(Some(false)),
-            _ => Err(invalid(key, &value, "1 or 0")),
+            _ => Err(self.invalid(key, &value, "1 or 0")),
         }
     }
-}
 
-pub(super) fn invalid(key: &str, value: &str, expected: &str) -> Error {
-    Error::usage(format!("{key} is {value:?}")).with_hint(format!("expected {expected}"))
+    /// Whether parts of the uri's query may be parts of a password: of one with a `?` before the
+    /// user's `@`, or of the query's own with an `&`.
+    fn may_have_secret(&self) -> bool {
+        self.uri.iter().any(|(key, value)| *key == "password" || value.contains('@'))
+    }
+
+    /// The error of a wrong value.
+    pub(super) fn invalid(&self, key: &str, value: &str, expected: &str) -> Error {
+        let what = match self.may_have_secret() {
+            true => format!("{key} has a wrong value"),
+            false => format!("{key} is {value:?}"),
+        };
+        Error::usage(what).with_hint(format!("expected {expected}"))
+    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use dray_net::{Roots, TlsError, TlsFailure, TlsParams, Verification};
 
-use super::params::{Values, invalid};
+use super::params::Values;
 use crate::error::{Error, ErrorKind, Result};
 
 /// `ssl-mode`.
@@ -32,7 +32,7 @@ pub(super) fn mode_of(values: &Values<'_>) -> Result<Option<SslMode>> {
         let found = SSL_MODES.iter().find(|(name, _)| *name == plain);
         return found.map(|(_, mode)| Some(*mode)).ok_or_else(|| {
             let names: Vec<_> = SSL_MODES.iter().map(|(name, _)| *name).collect();
-            invalid("ssl-mode", &word, &names.join(", "))
+            values.invalid("ssl-mode", &word, &names.join(", "))
         });
     }
     // MariaDB's keys, and what MySQL's client concludes from the name of a file.
@@ -79,7 +79,11 @@ pub(super) fn parse_tls(values: &Values<'_>) -> Result<(SslMode, TlsParams)> {
     };
     let (allow_1_2, allow_1_3) = (allows("TLSv1.2"), allows("TLSv1.3"));
     if !allow_1_2 && !allow_1_3 {
-        return Err(invalid("tls-version", &versions.unwrap_or_default(), "TLSv1.2,TLSv1.3"));
+        return Err(values.invalid(
+            "tls-version",
+            &versions.unwrap_or_default(),
+            "TLSv1.2,TLSv1.3",
+        ));
     }
     let tls = TlsParams {
         verification: match mode {

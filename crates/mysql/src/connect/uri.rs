@@ -58,6 +58,10 @@ pub(super) fn split(uri: &str) -> Result<Vec<(&'static str, String)>> {
         return Err(Error::usage("the uri has a #").with_hint("write # as %23"));
     }
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+    if query.contains('@') && has_no_port(rest) {
+        return Err(Error::usage("the uri has its first @ after a ?")
+            .with_hint("write ? as %3F in a password, and @ after the ? as %40"));
+    }
     let (server, database) = rest.split_once('/').unwrap_or((rest, ""));
     if database.contains('@') {
         return Err(Error::usage("the uri has an @ after its first /")
@@ -69,6 +73,10 @@ pub(super) fn split(uri: &str) -> Result<Vec<(&'static str, String)>> {
         None => (user, None),
     };
     let (host, port) = split_port(host)?;
+    if !decode(port, "port")?.bytes().all(|c| c.is_ascii_digit()) {
+        // Before the query: without a host, this and what follows may be a password.
+        return Err(Error::usage("the port is not a number from 1 to 65535").with_hint(FORM));
+    }
     if host.contains(',') {
         return Err(Error::usage("the uri has several hosts, but only one is supported"));
     }
@@ -81,13 +89,12 @@ pub(super) fn split(uri: &str) -> Result<Vec<(&'static str, String)>> {
     if let Some(password) = password {
         values.push(("password", decode(password, "password")?));
     }
-    let mut before = "";
+    // A password with a ? or an & goes on here.
+    let mut is_secret = query.contains('@');
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-        // A password with an & goes on here.
-        let is_secret = before == "password" || !pair.contains('=');
-        let key = known_key(&decode(key, "key")?, is_secret)?;
-        before = key;
+        let key = known_key(&decode(key, "key")?, is_secret || !pair.contains('='))?;
+        is_secret |= key == "password";
         if values.iter().any(|(known, _)| *known == key) {
             return Err(Error::usage(format!("the uri gives {key} twice")));
         }
@@ -109,6 +116,13 @@ fn known_key(key: &str, is_secret: bool) -> Result<&'static str> {
         };
         Error::usage(what).with_hint(format!("the keys are {}", KEYS.join(", ")))
     })
+}
+
+/// Whether what is before the query has no @, and a colon that begins no port, but a password.
+fn has_no_port(rest: &str) -> bool {
+    let server = rest.split_once('/').map_or(rest, |(server, _)| server);
+    let port = server.split_once(':').filter(|_| !server.starts_with('['));
+    !rest.contains('@') && port.is_some_and(|(_, port)| !port.bytes().all(|c| c.is_ascii_digit()))
 }
 
 /// A host and its port. An address of IPv6 is in brackets.
@@ -156,6 +170,10 @@ mod tests {
             &[("user", "u"), ("host", "::1"), ("port", "5"), ("password", "")],
         );
         check(
+            "mysql://h:1/d?user=a@b",
+            &[("host", "h"), ("port", "1"), ("database", "d"), ("user", "a@b")],
+        );
+        check(
             "mysql://h?SSL_Mode=REQUIRED&unix_socket=%2Ftmp%2Fs",
             &[("host", "h"), ("ssl-mode", "REQUIRED"), ("socket", "/tmp/s")],
         );
@@ -174,7 +192,14 @@ mod tests {
             ("mysql://u@h/?password=secret&secret2=5", "unknown key"),
             ("mysql://u@h/?password=abc&secret", "unknown key"),
             ("mysql://u@h/?password=abc&secret=5", "unknown key"),
-            ("mysql://u:pa?secret@h/", "unknown key"),
+            ("mysql://u@h/?password=abc&ssl=1&secret=5", "unknown key"),
+            ("mysql://u:pa?secret@h/", "%3F"),
+            ("mysql://u:pa?secret=2@h/", "%3F"),
+            ("mysql://u:pa?ssl=secret@h/", "%3F"),
+            ("mysql://u:1/2?secret=2@h/", "unknown key"),
+            ("mysql://us?er:secret@h/", "unknown key"),
+            ("mysql://u:p@a?secret=2@h/", "unknown key"),
+            ("mysql://u:pa?secret=2", "port"),
             ("mysql://root:secret/x@db/shop", "%2F"),
             ("mysql://root:a/secret@db/shop", "%2F"),
             ("mysql://h/#secret", "%23"),

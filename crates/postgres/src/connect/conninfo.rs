@@ -71,6 +71,12 @@ fn split_uri(text: &str) -> Result<Vec<(String, String)>> {
         }
         Ok(())
     };
+    let (before, query) = text.split_once('?').unwrap_or((text, ""));
+    // libpq takes all before the first @ for user and password, unless it has a slash.
+    if before.contains('/') && query.contains('@') && has_no_port(before) {
+        return Err(usage("the uri has its first @ after a ?")
+            .with_hint("within a password write / as %2F and ? as %3F, and @ after the ? as %40"));
+    }
     let mut rest = text;
     if let Some(at) = text.find(['@', '/']).filter(|at| text[*at..].starts_with('@')) {
         let (user, password) = text[..at].split_once(':').unwrap_or((&text[..at], ""));
@@ -87,6 +93,11 @@ fn split_uri(text: &str) -> Result<Vec<(String, String)>> {
     let mut ports = Vec::new();
     for place in places.split(',') {
         let (host, port) = split_place(place)?;
+        if !decode(port, "port")?.bytes().all(|c| c.is_ascii_digit()) {
+            // Before the query: without a host, this and what follows may be a password.
+            return Err(usage("the port is not a number from 1 to 65535")
+                .with_hint("postgresql://user:password@host:port/db"));
+        }
         hosts.push(host);
         ports.push(port);
     }
@@ -112,6 +123,13 @@ fn split_uri(text: &str) -> Result<Vec<(String, String)>> {
         }
     }
     Ok(pairs)
+}
+
+/// Whether what is before the query has no @, and a colon that begins no port, but a password.
+fn has_no_port(before: &str) -> bool {
+    let places = before.split_once('/').map_or(before, |(places, _)| places);
+    let port = places.split_once(':').filter(|_| !places.contains(['[', ',']));
+    !before.contains('@') && port.is_some_and(|(_, port)| !port.bytes().all(|c| c.is_ascii_digit()))
 }
 
 /// Host and port. Colons within brackets belong to an IPv6 address.
@@ -175,6 +193,8 @@ mod tests {
         );
         check("postgresql://h?ssl=true", &[("host", "h"), ("sslmode", "require")]);
         check("postgresql://h/?options=-c%20x%3D1", &[("host", "h"), ("options", "-c x=1")]);
+        check("postgresql://u:a?b=c@h", &[("user", "u"), ("password", "a?b=c"), ("host", "h")]);
+        check("postgresql://h:1/?user=a@b", &[("host", "h"), ("port", "1"), ("user", "a@b")]);
         check("postgresql://h/d?user=a%40b", &[("host", "h"), ("dbname", "d"), ("user", "a@b")]);
     }
 
@@ -196,6 +216,8 @@ mod tests {
             "postgresql://h?a=b=c",
             "postgresql://u:p@p@h",
             "postgresql://u:1/p@h",
+            "postgresql://u:p/a?sslmode=1@h",
+            "postgresql://u:p/a?sslmode=1",
         ] {
             let error = split(text).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Usage, "{text}");

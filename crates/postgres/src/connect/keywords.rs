@@ -117,15 +117,29 @@ impl<'a> Keywords<'a> {
         else {
             return Ok(());
         };
-        // After a password, the word may be part of it.
         let is_word = key.chars().all(|c| c.is_ascii_lowercase() || c == '_');
-        let what = match !is_word || self.given.iter().any(|(key, _)| key.contains("password")) {
+        let what = match !is_word || self.may_have_secret() {
             true => "the connection string has an unknown keyword".to_owned(),
             false => format!("{key:?} is not a keyword of connection strings"),
         };
         let hint = "they are libpq's: host, port, dbname, user, sslmode, …; quote values with \
              spaces by '…'";
         Err(Error::new(ErrorKind::Usage, what).with_hint(hint))
+    }
+
+    /// Whether other words may be parts of a password: of one that went on, in quotes or not, or of
+    /// one in a uri with a `?` before the user's `@`.
+    fn may_have_secret(&self) -> bool {
+        self.given.iter().any(|(key, value)| key.contains("password") || value.contains('@'))
+    }
+
+    /// The error of a wrong value.
+    pub(crate) fn invalid(&self, keyword: &str, value: &str, expected: &str) -> Error {
+        let what = match self.may_have_secret() {
+            true => format!("{keyword} has a wrong value"),
+            false => format!("{keyword} is {value:?}"),
+        };
+        Error::new(ErrorKind::Usage, what).with_hint(format!("expected {expected}"))
     }
 
     /// What the caller's string and the service file say. The first of equal keywords counts.
@@ -156,7 +170,7 @@ impl<'a> Keywords<'a> {
         let Some(value) = self.value(keyword) else { return Ok(None) };
         match value.trim().parse() {
             Ok(number) => Ok(Some(number)),
-            Err(_) => Err(invalid(keyword, &value, "a whole number")),
+            Err(_) => Err(self.invalid(keyword, &value, "a whole number")),
         }
     }
 
@@ -171,7 +185,7 @@ impl<'a> Keywords<'a> {
             Some((_, choice)) => Ok(Some(*choice)),
             None => {
                 let words: Vec<_> = choices.iter().map(|(word, _)| *word).collect();
-                Err(invalid(keyword, &value, &words.join(", ")))
+                Err(self.invalid(keyword, &value, &words.join(", ")))
             }
         }
     }
@@ -184,9 +198,4 @@ impl<'a> Keywords<'a> {
     pub(crate) fn home_file(&self, name: &str) -> Option<PathBuf> {
         self.home().map(|home| home.join(".postgresql").join(name))
     }
-}
-
-pub(crate) fn invalid(keyword: &str, value: &str, expected: &str) -> Error {
-    Error::new(ErrorKind::Usage, format!("{keyword} is {value:?}"))
-        .with_hint(format!("expected {expected}"))
 }

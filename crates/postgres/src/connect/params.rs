@@ -16,7 +16,7 @@ use tokio_postgres::config::ChannelBinding;
 pub(super) use self::auth::RequiredAuth;
 pub(super) use self::tls::{SslMode, TlsParams};
 use super::files::PasswordFile;
-use super::keywords::{Keywords, invalid};
+use super::keywords::Keywords;
 use crate::error::{Error, ErrorKind, Result};
 
 /// The environment by name. Tests pass another one than their own.
@@ -225,9 +225,8 @@ fn check_constants(keywords: &Keywords<'_>) -> Result<()> {
     if let Some(encoding) = keywords.value("client_encoding") {
         let known = ["auto", "utf8", "utf-8", "unicode"];
         if !known.contains(&encoding.to_ascii_lowercase().as_str()) {
-            let error = Error::new(ErrorKind::Usage, format!("client_encoding is {encoding:?}"));
-            return Err(error
-                .with_hint("only UTF8 is supported; the server converts from its own encoding"));
+            let expected = "UTF8: the server converts from its own encoding";
+            return Err(keywords.invalid("client_encoding", &encoding, expected));
         }
     }
     if keywords.choice("gssencmode", &[("disable", false), ("prefer", false), ("require", true)])?
@@ -276,11 +275,12 @@ fn parse_hosts(keywords: &Keywords<'_>) -> Result<Vec<Host>> {
         let place = match (at(&names, index), at(&addresses, index)) {
             (name, Some(address)) => {
                 let parsed = address.parse();
-                let parsed = parsed.map_err(|_| invalid("hostaddr", &address, "an IP address"))?;
+                let parsed =
+                    parsed.map_err(|_| keywords.invalid("hostaddr", &address, "an IP address"))?;
                 Place::Tcp { name: name.unwrap_or(address), address: Some(parsed) }
             }
             (Some(name), None) if name.starts_with('@') => {
-                return Err(invalid(
+                return Err(keywords.invalid(
                     "host",
                     &name,
                     "a host or the folder of a socket that is not abstract",
@@ -324,6 +324,6 @@ fn parse_read_timeout(keywords: &Keywords<'_>) -> Result<Option<Duration>> {
     let Some(value) = keywords.value("read_timeout") else { return Ok(None) };
     match parse_seconds(&value) {
         Some(timeout) => Ok(Some(timeout)),
-        None => Err(invalid("read_timeout", &value, "seconds above 0")),
+        None => Err(keywords.invalid("read_timeout", &value, "seconds above 0")),
     }
 }

@@ -1,6 +1,6 @@
 //! The keyword `require_auth`.
 
-use super::super::keywords::{Keywords, invalid};
+use super::super::keywords::Keywords;
 use crate::error::Result;
 
 /// The authentication methods that the server may ask for.
@@ -24,7 +24,7 @@ impl RequiredAuth {
                     "some of {}; either all of them with a ! in front or none",
                     METHODS.join(",")
                 );
-                return Err(invalid("require_auth", &word, &expected));
+                return Err(keywords.invalid("require_auth", &word, &expected));
             }
             methods.push(method.to_owned());
         }

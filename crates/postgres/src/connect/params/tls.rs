@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use dray_net::{Roots, Verification};
 
-use super::super::keywords::{Keywords, invalid};
+use super::super::keywords::Keywords;
 use super::super::tls::ALPN;
 use crate::error::Result;
 
@@ -47,7 +47,7 @@ impl TlsParams {
         let mode = keywords.choice("sslmode", &SSL_MODES)?.unwrap_or(default);
         let name = SSL_MODES.iter().find(|(_, known)| *known == mode).map_or("", |(name, _)| *name);
         if roots == Roots::System && mode != SslMode::VerifyFull {
-            return Err(invalid("sslmode", name, "verify-full with sslrootcert=system"));
+            return Err(keywords.invalid("sslmode", name, "verify-full with sslrootcert=system"));
         }
         let verification = match (mode, roots) {
             (SslMode::VerifyFull, roots) => Verification::AuthorityAndName(roots),
@@ -60,7 +60,7 @@ impl TlsParams {
             .choice("sslnegotiation", &[("postgres", false), ("direct", true)])?
             .unwrap_or(false);
         if direct && mode < SslMode::Require {
-            return Err(invalid(
+            return Err(keywords.invalid(
                 "sslmode",
                 name,
                 "require, verify-ca or verify-full with sslnegotiation=direct",
@@ -82,7 +82,7 @@ impl TlsParams {
         if highest < lowest.max(2) {
             let value = keywords.value("ssl_max_protocol_version").unwrap_or_default();
             let expected = "TLSv1.2 or TLSv1.3, and no less than ssl_min_protocol_version";
-            return Err(invalid("ssl_max_protocol_version", &value, expected));
+            return Err(keywords.invalid("ssl_max_protocol_version", &value, expected));
         }
         Ok(Self {
             mode,
