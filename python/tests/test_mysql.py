@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import socket
@@ -198,6 +199,19 @@ def test_cancelling(connection: dray.Connection) -> None:
     timer.join()
     assert time.monotonic() - began < 20
     check_usable(connection)
+
+
+def test_cancelling_at_the_end(connection: dray.Connection) -> None:
+    """A request that comes when its statement has ended does not end the next one."""
+    for milliseconds in range(80, 140, 2):
+        result = connection.query("SELECT sleep(0.1)")
+        timer = threading.Timer(milliseconds / 1000, result.cancel)
+        timer.start()
+        with contextlib.suppress(dray.Cancelled):
+            result.arrow()
+        check_usable(connection)
+        timer.join()
+        check_usable(connection)
 
 
 @pytest.mark.parametrize("sql", [SLEEP, FOREVER, "SELECT max(a.id) " + FOREVER[12:]])

@@ -47,7 +47,7 @@ use crate::sql;
 const BATCH_ROWS: usize = 65_536;
 /// Passed over while a result is drained; what matters is shorter.
 const DRAINED_BYTES_MAX: usize = 1 << 20;
-/// Does nothing. A `KILL QUERY` that came too late ends it instead of the user's next statement.
+/// Does nothing.
 const NOTHING: &str = "DO 0";
 
 /// How a statement's rows become batches.
@@ -210,16 +210,29 @@ impl<S: Read + Write> Session<S> {
         self.packets.waited()
     }
 
-    /// Drains the running statement, which was cancelled.
+    /// Drains the running statement, which was cancelled. [`Self::settle`] must follow before
+    /// another statement runs.
     ///
     /// # Errors
     /// When the connection breaks, or the check ends the wait.
     pub fn drain(&mut self, check: CancelCheck<'_>) -> Result<()> {
         self.rows = None;
-        let interrupted = self.drain_results(check)?;
-        if !interrupted && self.is_usable() {
+        self.drain_results(check).map(drop)
+    }
+
+    /// Runs a statement that does nothing, between two others. A `KILL QUERY` that came after the
+    /// end of its statement ends this one instead of the user's next; no other may be sent
+    /// meanwhile. Then it is known whether a transaction is open, which errors do not tell.
+    ///
+    /// # Errors
+    /// When a statement runs, the connection breaks, or the check ends the wait.
+    pub fn settle(&mut self, check: CancelCheck<'_>) -> Result<()> {
+        self.check_idle()?;
+        for _ in 0..2 {
             self.command(Command::COM_QUERY, NOTHING.as_bytes(), Next::Result, check)?;
-            self.drain_results(check)?;
+            if !self.drain_results(check)? {
+                break;
+            }
         }
         Ok(())
     }

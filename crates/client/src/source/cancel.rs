@@ -26,6 +26,17 @@ pub(super) trait Cancellable {
     /// Reads what still comes of a statement.
     fn drain(&mut self, check: SocketCheck<'_, Self::Error>) -> Result<(), Self::Error>;
 
+    /// Notes that the server was asked to stop. It may do so only once the next statement runs.
+    fn expect_stop(&mut self) {}
+
+    /// Has the server spend such a request on a statement that does nothing, if none runs now.
+    ///
+    /// # Errors
+    /// When the connection breaks, or the check ends the wait.
+    fn absorb_stop(&mut self, _: SocketCheck<'_, Self::Error>) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
     fn is_running(&self) -> bool;
 
     /// Gives the connection up.
@@ -37,7 +48,7 @@ pub(super) trait Cancellable {
 
 /// Runs `work`, which waits for the server. When `cancel` says so, asks the server to stop, and
 /// gives the connection up if it does not. Drains what still arrives of a statement that has
-/// failed.
+/// failed. A request that came too late stops no later statement.
 ///
 /// # Errors
 /// Those of `work`.
@@ -66,6 +77,9 @@ pub(super) fn run<C: Cancellable, T>(
         }
     };
     let done = work(connection, &mut check);
+    if deadline.is_some() {
+        connection.expect_stop();
+    }
     match &done {
         // The server has had its time to stop.
         Err(_) if deadline.is_some_and(|deadline| deadline.check(cancel()).is_err()) => {
@@ -75,9 +89,23 @@ pub(super) fn run<C: Cancellable, T>(
         // The answer to one of the source's own statements was not read to its end, so the next
         // message could belong to anything.
         Err(error) if error.kind() == ErrorKind::Connection => connection.break_off(),
-        _ => {}
+        _ => run_briefly(connection, cancel, C::absorb_stop),
     }
     done
+}
+
+/// Runs a short statement of the source's own, which nobody asks the server to stop. Gives the
+/// connection up if that fails or takes too long.
+pub(super) fn run_briefly<C: Cancellable>(
+    connection: &mut C,
+    cancel: CancelCheck<'_>,
+    work: impl FnOnce(&mut C, SocketCheck<'_, C::Error>) -> Result<(), C::Error>,
+) {
+    let deadline = StopDeadline::default();
+    let mut check = || deadline.check(cancel()).map_err(|error| C::wait_ended(error.message()));
+    if work(connection, &mut check).is_err() {
+        connection.break_off();
+    }
 }
 
 /// Asks the server to stop the running statement and drains what still comes of it. Gives the
@@ -98,7 +126,10 @@ pub(super) fn stop<C: Cancellable>(connection: &mut C, cancel: CancelCheck<'_>) 
     };
     if sent.and_then(|()| connection.drain(&mut check)).is_err() {
         connection.break_off();
+        return;
     }
+    connection.expect_stop();
+    run_briefly(connection, cancel, C::absorb_stop);
 }
 
 /// Asks the server to stop what runs, until the deadline or until the check says

@@ -234,7 +234,7 @@ fn drained() {
     let whole = [prepared(1, 0, true), result(&[row(1), row(2)], INTERRUPTED)].concat();
     // The caller stops after so many batches.
     for batches in 0..4 {
-        let mut session = session(&[whole.clone(), answer(&[OK]), answer(&[OK])]);
+        let mut session = session(&[whole.clone(), answer(&[OK])]);
         let options = Options { batch_rows: 1, ..Options::default() };
         let mut left = batches;
         let mut reads = |session: &mut Session<Script>| -> Result<()> {
@@ -250,11 +250,15 @@ fn drained() {
         session.ask("DO 0", &mut no_cancel()).unwrap();
     }
     // It had ended before the cancel came, which then ends the next statement.
-    let late = [prepared(1, 0, true), result(&[row(1)], END), answer(&[INTERRUPTED])].concat();
-    let mut session = session(&[late, answer(&[OK])]);
-    session.start("SELECT 1", &[], &Options::default(), &mut no_cancel()).unwrap();
-    session.drain(&mut no_cancel()).unwrap();
-    session.ask("DO 0", &mut no_cancel()).unwrap();
+    let whole = [prepared(1, 0, true), result(&[row(1)], END)].concat();
+    for late in [vec![], answer(&[INTERRUPTED])] {
+        let mut session = session(&[whole.clone(), late, answer(&[OK]), answer(&[OK])]);
+        session.start("SELECT 1", &[], &Options::default(), &mut no_cancel()).unwrap();
+        session.settle(&mut no_cancel()).unwrap_err();
+        session.drain(&mut no_cancel()).unwrap();
+        session.settle(&mut no_cancel()).unwrap();
+        session.ask("SELECT 1", &mut no_cancel()).unwrap();
+    }
 }
 
 #[test]

@@ -24,6 +24,8 @@ pub(super) struct Connection {
     /// How more connections are made.
     pub(super) endpoint: Endpoint,
     canceller: Canceller,
+    /// A `KILL QUERY` was sent that may have found no statement.
+    expects_stop: bool,
 }
 
 /// What another connection to the same server needs.
@@ -68,6 +70,7 @@ impl Connection {
             place: login.place,
             endpoint: Endpoint { uri: uri.to_owned(), options: options.clone() },
             canceller: login.canceller,
+            expects_stop: false,
         })
     }
 
@@ -117,6 +120,19 @@ impl Cancellable for Connection {
 
     fn drain(&mut self, check: SocketCheck<'_>) -> Result<(), MysqlError> {
         self.session.drain(check)
+    }
+
+    fn expect_stop(&mut self) {
+        self.expects_stop = true;
+    }
+
+    /// MariaDB keeps a `KILL QUERY` for the next statement if none runs.
+    fn absorb_stop(&mut self, check: SocketCheck<'_>) -> Result<(), MysqlError> {
+        if self.expects_stop && self.session.is_usable() {
+            self.session.settle(check)?;
+            self.expects_stop = false;
+        }
+        Ok(())
     }
 
     fn is_running(&self) -> bool {
