@@ -19,6 +19,9 @@ const CLOSING: [u16; 5] = [1053, 1077, 1153, 1927, 4031];
 
 /// The type of a session change: a system variable.
 const SYSTEM_VARIABLE: u8 = 0;
+/// The variables by which statements are sent and results are read.
+pub(crate) const SETTINGS: [&str; 3] =
+    ["time_zone", "character_set_client", "character_set_results"];
 
 /// What the server says at the end of a result.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -26,9 +29,12 @@ pub(crate) struct Done {
     pub(crate) rows_changed: u64,
     pub(crate) status: u16,
     pub(crate) warnings: u16,
-    /// System variables that have changed, in order.
-    pub(crate) changes: Vec<(String, String)>,
+    /// The last values of [`SETTINGS`] that have changed. Others are not kept: a server may send
+    /// millions.
+    pub(crate) changes: Changes,
 }
+
+pub(crate) type Changes = [Option<String>; SETTINGS.len()];
 
 impl Done {
     /// Reads OK, or the end of rows in OK's form. `tracks` says whether it has changes of the
@@ -40,7 +46,7 @@ impl Done {
         fields.integer("last insert id")?;
         let status = fields.u16("status")?;
         let warnings = fields.u16("number of warnings")?;
-        let mut changes = Vec::new();
+        let mut changes = Changes::default();
         if tracks && !fields.is_empty() {
             fields.string("info")?;
             let changed = StatusFlags::SERVER_SESSION_STATE_CHANGED.bits();
@@ -70,16 +76,18 @@ pub(crate) fn is_end(payload: &[u8], deprecates_eof: bool) -> bool {
     payload.first() == Some(&END) && payload.len() < if deprecates_eof { END_BYTES_MAX } else { 9 }
 }
 
-fn parse_changes(info: &[u8]) -> Result<Vec<(String, String)>> {
-    let mut changes = Vec::new();
+fn parse_changes(info: &[u8]) -> Result<Changes> {
+    let mut changes = Changes::default();
     let mut entries = Fields::new(info);
     while !entries.is_empty() {
         let kind = entries.u8("type of a session change")?;
         let mut fields = Fields::new(entries.string("session change")?);
         while kind == SYSTEM_VARIABLE && !fields.is_empty() {
-            let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-            let name = text(fields.string("variable's name")?);
-            changes.push((name, text(fields.string("variable's value")?)));
+            let name = fields.string("variable's name")?;
+            let value = fields.string("variable's value")?;
+            if let Some(at) = SETTINGS.iter().position(|known| known.as_bytes() == name) {
+                changes[at] = Some(String::from_utf8_lossy(value).into_owned());
+            }
         }
     }
     Ok(changes)
@@ -117,14 +125,26 @@ mod tests {
     #[test]
     fn done() {
         let done = Done::parse(SET, true).unwrap();
-        assert_eq!(done.changes, [("time_zone".to_owned(), "+02:00".to_owned())]);
+        assert_eq!(done.changes, [Some("+02:00".to_owned()), None, None]);
         assert!(done.has(StatusFlags::SERVER_STATUS_AUTOCOMMIT));
         assert!(!done.has(StatusFlags::SERVER_STATUS_IN_TRANS));
         // A server that does not track changes may send its text without a length.
         let done = Done::parse(b"\0\x05\0\x02\0\0\0(Rows", false).unwrap();
-        assert_eq!((done.rows_changed, done.changes.len()), (5, 0));
+        assert_eq!((done.rows_changed, done.changes), (5, Changes::default()));
         let done = Done::parse_old_end(&[END, 0, 0, 0x0a, 0]).unwrap();
         assert!(done.has(StatusFlags::SERVER_MORE_RESULTS_EXISTS));
+    }
+
+    #[test]
+    fn other_changes() {
+        // Variables that nobody asked for, millions of them, and one value after another.
+        let entry = |variables: &[u8]| {
+            let length = (variables.len() as u64).to_le_bytes();
+            [&[SYSTEM_VARIABLE, 0xfe], &length[..], variables].concat()
+        };
+        let names = [vec![0; 4 << 20], b"\x09time_zone\x01a\x09time_zone\x01b".to_vec()].concat();
+        let changes = parse_changes(&entry(&names)).unwrap();
+        assert_eq!(changes, [Some("b".to_owned()), None, None]);
     }
 
     #[test]

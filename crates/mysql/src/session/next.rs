@@ -78,6 +78,10 @@ impl Next {
             Self::File => Err(malformed("an answer before the end of the file it asked for")),
             Self::Prepared => {
                 let prepared = Prepared::parse(payload)?;
+                if u64::from(prepared.columns) > COLUMNS_MAX {
+                    let columns = prepared.columns;
+                    return Err(malformed(format!("a statement of {columns} columns")));
+                }
                 let described = [u32::from(prepared.parameters), prepared.columns.into()];
                 let packets: u32 =
                     described.iter().filter(|count| **count > 0).map(|count| count + ends).sum();

@@ -3,14 +3,14 @@
 use dray_mysqltypes::ColumnDefinition;
 
 use super::Parameter;
+use crate::answer::SETTINGS;
 use crate::error::{Error, Result};
 use crate::server::Server;
 use crate::sql;
 
-/// Asks for the settings, in the order of [`NAMES`].
+/// Asks for the settings, in the order of [`SETTINGS`].
 pub(super) const QUESTION: &str =
     "SELECT @@time_zone, @@character_set_client, @@character_set_results";
-const NAMES: [&str; 3] = ["time_zone", "character_set_client", "character_set_results"];
 const UTF8: &str = "utf8mb4";
 /// The time zone as it is set, and others that are the same.
 const UTC: [&str; 4] = ["+00:00", "-00:00", "utc", "etc/utc"];
@@ -31,7 +31,7 @@ pub(super) fn set_up(server: &Server) -> String {
         // Of the default variables autocommit does not matter here, and a server that has more in
         // its configuration has them for others.
         text.push_str(", session_track_system_variables = '");
-        text.push_str(&NAMES.join(","));
+        text.push_str(&SETTINGS.join(","));
         text.push('\'');
     }
     text
@@ -62,25 +62,24 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Notes what has changed.
-    pub(super) fn note(&mut self, changes: Vec<(String, String)>) {
-        for (name, value) in changes {
-            match name.as_str() {
-                "time_zone" => {
-                    self.time_zone = value;
-                    self.zone_changes += 1;
-                }
-                "character_set_client" => self.client = value,
-                "character_set_results" => self.results = value,
-                _ => {}
+    /// Notes the last values of the [`SETTINGS`] that have changed.
+    pub(super) fn note(&mut self, values: [Option<String>; 3]) {
+        let [time_zone, client, results] = values;
+        self.zone_changes += u64::from(time_zone.is_some());
+        for (setting, value) in [
+            (&mut self.time_zone, time_zone),
+            (&mut self.client, client),
+            (&mut self.results, results),
+        ] {
+            if let Some(value) = value {
+                *setting = value;
             }
         }
     }
 
     /// Notes the answer to [`QUESTION`].
-    pub(super) fn learn(&mut self, values: impl Iterator<Item = Option<String>>) {
-        let names = NAMES.iter().map(|name| (*name).to_owned());
-        self.note(names.zip(values.map(Option::unwrap_or_default)).collect());
+    pub(super) fn learn(&mut self, mut values: impl Iterator<Item = Option<String>>) {
+        self.note(SETTINGS.map(|_| Some(values.next().flatten().unwrap_or_default())));
         self.is_stale = false;
     }
 
@@ -192,24 +191,24 @@ mod tests {
         Server::new("8.0.36", 1, 0, 0)
     }
 
-    fn note(changes: &[(&str, &str)]) -> Settings {
+    fn note(name: &str, value: &str) -> Settings {
         let mut settings = Settings::default();
-        settings.note(changes.iter().map(|(a, b)| ((*a).into(), (*b).into())).collect());
+        settings.note(SETTINGS.map(|known| (known == name).then(|| value.to_owned())));
         settings
     }
 
     #[test]
     fn changes() {
-        let settings = note(&[("autocommit", "OFF"), ("time_zone", "UTC")]);
+        let settings = note("time_zone", "UTC");
         settings.check_sendable("ü").unwrap();
         settings.check_readable("", &[], &server()).unwrap();
-        let settings = note(&[("character_set_client", "latin1")]);
+        let settings = note("character_set_client", "latin1");
         settings.check_sendable("SET NAMES utf8mb4").unwrap();
         let error = settings.check_sendable("SELECT 'ü'").unwrap_err();
         assert!(error.to_string().contains("latin1"), "{error}");
-        let settings = note(&[("character_set_results", "")]);
+        let settings = note("character_set_results", "");
         settings.check_readable("", &[], &server()).unwrap_err();
-        let mut settings = note(&[("time_zone", "SYSTEM")]);
+        let mut settings = note("time_zone", "SYSTEM");
         assert_eq!(settings.time_zone, "SYSTEM");
         settings.learn([Some("+00:00".to_owned()), None, None].into_iter());
         assert_eq!((settings.time_zone.as_str(), settings.client.as_str()), ("+00:00", ""));

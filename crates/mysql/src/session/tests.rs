@@ -204,6 +204,10 @@ fn hostile_answers() {
         assert!(!session.is_usable(), "{case}: {error}");
         assert_eq!(error.kind(), ErrorKind::Protocol, "{case}: {error}");
     }
+    // More columns than a result may have.
+    let mut session = session(&[answer(&[[0, 1, 0, 0, 0, 0x01, 0x10, 0, 0, 0, 0, 0]])]);
+    let error = read(&mut session, "SELECT 1").unwrap_err();
+    assert!(error.to_string().contains("4097 columns") && session.is_broken(), "{error}");
 }
 
 /// The end of rows after which another result comes.
