@@ -168,6 +168,51 @@ def test_statements_about_the_server(connection: dray.Connection) -> None:
     assert list(connection.query("EXECUTE p")) == [(Decimal("1.5"), None)]
 
 
+def test_statements_mean_what_the_session_says(
+    shop: MariaServer, connection: dray.Connection
+) -> None:
+    """A server reads a prepared statement in the database and by the rules of its preparation."""
+
+    def value(sql: str) -> Any:
+        return next(iter(connection.query(sql)))[0]
+
+    shop.run("CREATE DATABASE IF NOT EXISTS shop2", "CREATE TABLE shop2.places (name char(9))")
+    shop.run("CREATE TABLE places (name char(9))")
+    for name in (DATABASE, "shop2", DATABASE, "shop2"):
+        list(connection.query(f"USE {name}"))
+        assert value("SELECT database()") == name
+        list(connection.query("INSERT INTO places VALUES (database())"))
+    assert shop.rows("SELECT DISTINCT name FROM shop2.places") == [("shop2",)]
+    assert shop.rows("SELECT DISTINCT name FROM places") == [(DATABASE,)]
+    list(connection.query(f"USE {DATABASE}"))
+    sql = "SELECT CAST('1' || '0' AS char)"
+    assert value(sql) == "1"
+    list(connection.query("SET sql_mode = 'PIPES_AS_CONCAT'"))
+    assert value(sql) == "10"
+    for collation in ("utf8mb4_bin", "utf8mb4_general_ci"):
+        list(connection.query(f"SET NAMES utf8mb4 COLLATE {collation}"))
+        assert value("SELECT collation('a')") == collation
+    list(connection.query("SET @v = 1"))
+    assert value("SELECT @v") == 1
+    list(connection.query("SELECT @v := 'text'"))
+    assert value("SELECT @v") == "text"
+    shop.run("DROP DATABASE shop2", "DROP TABLE places")
+
+
+def test_a_transaction_keeps_what_is_prepared(connection: dray.Connection) -> None:
+    def prepared() -> int:
+        rows = connection.query("SHOW SESSION STATUS LIKE 'Com_stmt_prepare'")
+        return int(next(iter(rows))[1])
+
+    for _ in range(2):
+        for sql in ("BEGIN", "SELECT name FROM pets WHERE id = 1", "COMMIT"):
+            list(connection.query(sql))
+    before = prepared()
+    list(connection.query("SELECT name FROM pets WHERE id = 1"))
+    # The question itself.
+    assert prepared() - before <= 1
+
+
 def test_a_table_that_changes_between_runs(shop: MariaServer, connection: dray.Connection) -> None:
     shop.run("CREATE TABLE changing (a int)", "INSERT INTO changing VALUES (1)")
     sql = "SELECT * FROM changing"

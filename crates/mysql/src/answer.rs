@@ -17,8 +17,9 @@ const END_BYTES_MAX: usize = 0xff_ffff;
 /// ER_NET_PACKET_TOO_LARGE, MariaDB's ER_CONNECTION_KILLED, MySQL's ER_CLIENT_INTERACTION_TIMEOUT.
 const CLOSING: [u16; 5] = [1053, 1077, 1153, 1927, 4031];
 
-/// The type of a session change: a system variable.
+/// The types of session changes that matter: a system variable, the default database.
 const SYSTEM_VARIABLE: u8 = 0;
+const SCHEMA: u8 = 1;
 /// The variables by which statements are sent and results are read.
 pub(crate) const SETTINGS: [&str; 3] =
     ["time_zone", "character_set_client", "character_set_results"];
@@ -29,12 +30,18 @@ pub(crate) struct Done {
     pub(crate) rows_changed: u64,
     pub(crate) status: u16,
     pub(crate) warnings: u16,
-    /// The last values of [`SETTINGS`] that have changed. Others are not kept: a server may send
-    /// millions.
     pub(crate) changes: Changes,
 }
 
-pub(crate) type Changes = [Option<String>; SETTINGS.len()];
+/// What has changed in the session.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Changes {
+    /// The last values of [`SETTINGS`] that have changed. Others are not kept: a server may send
+    /// millions.
+    pub(crate) values: [Option<String>; 3],
+    /// Whether the default database or any variable has changed.
+    pub(crate) has_any: bool,
+}
 
 impl Done {
     /// Reads OK, or the end of rows in OK's form. `tracks` says whether it has changes of the
@@ -82,11 +89,12 @@ fn parse_changes(info: &[u8]) -> Result<Changes> {
     while !entries.is_empty() {
         let kind = entries.u8("type of a session change")?;
         let mut fields = Fields::new(entries.string("session change")?);
+        changes.has_any |= matches!(kind, SYSTEM_VARIABLE | SCHEMA);
         while kind == SYSTEM_VARIABLE && !fields.is_empty() {
             let name = fields.string("variable's name")?;
             let value = fields.string("variable's value")?;
             if let Some(at) = SETTINGS.iter().position(|known| known.as_bytes() == name) {
-                changes[at] = Some(String::from_utf8_lossy(value).into_owned());
+                changes.values[at] = Some(String::from_utf8_lossy(value).into_owned());
             }
         }
     }
@@ -125,7 +133,8 @@ mod tests {
     #[test]
     fn done() {
         let done = Done::parse(SET, true).unwrap();
-        assert_eq!(done.changes, [Some("+02:00".to_owned()), None, None]);
+        let values = [Some("+02:00".to_owned()), None, None];
+        assert_eq!(done.changes, Changes { values, has_any: true });
         assert!(done.has(StatusFlags::SERVER_STATUS_AUTOCOMMIT));
         assert!(!done.has(StatusFlags::SERVER_STATUS_IN_TRANS));
         // A server that does not track changes may send its text without a length.
@@ -137,6 +146,13 @@ mod tests {
 
     #[test]
     fn other_changes() {
+        // USE: the schema. Then an OK that reports the state of a transaction.
+        for (changes, has_any) in [(&b"\x01\x03\x02db"[..], true), (b"\x05\x02\x01T", false)] {
+            let length = [changes.len() as u8];
+            let ok = [b"\0\0\0\x02\x40\0\0\0", &length[..], changes].concat();
+            let changes = Done::parse(&ok, true).unwrap().changes;
+            assert_eq!(changes, Changes { has_any, ..Changes::default() });
+        }
         // Variables that nobody asked for, millions of them, and one value after another.
         let entry = |variables: &[u8]| {
             let length = (variables.len() as u64).to_le_bytes();
@@ -144,7 +160,7 @@ mod tests {
         };
         let names = [vec![0; 4 << 20], b"\x09time_zone\x01a\x09time_zone\x01b".to_vec()].concat();
         let changes = parse_changes(&entry(&names)).unwrap();
-        assert_eq!(changes, [Some("b".to_owned()), None, None]);
+        assert_eq!(changes.values, [Some("b".to_owned()), None, None]);
     }
 
     #[test]

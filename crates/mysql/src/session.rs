@@ -11,6 +11,7 @@
 
 mod ask;
 mod cache;
+mod effect;
 mod insert;
 mod load;
 mod next;
@@ -312,7 +313,10 @@ impl<S: Read + Write> Session<S> {
     /// Notes what the server says at the end of a result.
     fn note(&mut self, done: Done) {
         self.status = done.status;
-        self.settings.note(done.changes);
+        if done.changes.has_any {
+            self.cache.forget_all();
+        }
+        self.settings.note(done.changes.values);
     }
 
     fn check_idle(&self) -> Result<()> {

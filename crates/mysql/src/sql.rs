@@ -19,11 +19,6 @@ pub(crate) fn is_change(sql: &str) -> bool {
     CHANGES.iter().any(|change| word.eq_ignore_ascii_case(change))
 }
 
-/// Whether a statement calls a procedure.
-pub(crate) fn is_call(sql: &str) -> bool {
-    first_word(sql).eq_ignore_ascii_case("call")
-}
-
 /// The first word of a statement.
 pub(crate) fn first_word(sql: &str) -> &str {
     let mut rest = sql.as_bytes();

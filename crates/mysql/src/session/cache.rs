@@ -43,6 +43,8 @@ pub(super) struct StatementCache {
     statements: Vec<(String, Prepared)>,
     /// Those that the server can forget.
     forgotten: Vec<u32>,
+    /// How often all of them were forgotten.
+    age: u64,
 }
 
 impl StatementCache {
@@ -67,6 +69,19 @@ impl StatementCache {
     /// Has the server forget a statement before the next command.
     pub(super) fn forget(&mut self, id: u32) {
         self.forgotten.push(id);
+    }
+
+    /// Forgets all statements: the session has changed, and the server would go on reading them as
+    /// it did when it prepared them, in another database or by other rules.
+    pub(super) fn forget_all(&mut self) {
+        self.forgotten.extend(self.statements.drain(..).map(|(_, prepared)| prepared.id));
+        self.age += 1;
+    }
+
+    /// How often all statements were forgotten so far. What was prepared before the last time must
+    /// not be kept.
+    pub(super) fn age(&self) -> u64 {
+        self.age
     }
 
     /// Sends what there is to forget. The server does not answer.
@@ -101,5 +116,8 @@ mod tests {
             cache.push(&id.to_string(), prepared(id));
         }
         assert_eq!((cache.take("10"), &*cache.forgotten), (None, &[2, 10][..]));
+        cache.forgotten.clear();
+        cache.forget_all();
+        assert_eq!((cache.take("11"), cache.forgotten.len()), (None, STATEMENTS_MAX));
     }
 }

@@ -86,10 +86,10 @@ impl<S: Read + Write> Session<S> {
         if usize::from(prepared.parameters) != bound.nulls.len() {
             return Err(self.packets.out_of_order("a statement with other parameters"));
         }
-        let argument = bound.argument(prepared.id);
+        let (argument, age) = (bound.argument(prepared.id), self.cache.age());
         self.command(Command::COM_STMT_EXECUTE, &argument, Next::Result, check)?;
         let taken = self.taken(check);
-        self.keep(statement, prepared);
+        self.keep(statement, prepared, age);
         taken
     }
 }

@@ -12,7 +12,7 @@ use super::next::{Event, Next};
 use super::parameter::{Parameter, execute};
 use super::rows::{Format, Rows, type_error};
 use super::settings::is_timestamp;
-use super::{Options, Session};
+use super::{Options, Session, effect};
 use crate::error::{CancelCheck, Error, Result};
 use crate::sql;
 
@@ -44,6 +44,7 @@ impl<S: Read + Write> Session<S> {
         self.settings.check_sendable(statement)?;
         self.settings.check_parameters(parameters)?;
         (self.rows, self.rows_changed) = (None, None);
+        self.expect_changes(statement);
         if let Some(prepared) = self.cache.take(statement) {
             match self.run(statement, prepared, parameters, options, check) {
                 Err(error) if is_one_of(&error, &STALE) => {}
@@ -82,7 +83,7 @@ impl<S: Read + Write> Session<S> {
         if let Some(known) = self.cache.take(statement) {
             self.cache.forget(known.id);
         }
-        self.keep(statement, prepared);
+        self.keep(statement, prepared, self.cache.age());
         self.settings.check_readable(statement, &definitions, &self.server)?;
         Ok(schema_of(&columns_of(&definitions, options)?))
     }
@@ -138,7 +139,7 @@ impl<S: Read + Write> Session<S> {
         check: CancelCheck<'_>,
     ) -> Result<Arc<Schema>> {
         if usize::from(prepared.parameters) != parameters.len() {
-            self.keep(statement, prepared);
+            self.keep(statement, prepared, self.cache.age());
             return Err(Error::usage(format!(
                 "the statement has {} parameters, {} values were given",
                 prepared.parameters,
@@ -146,21 +147,30 @@ impl<S: Read + Write> Session<S> {
             )));
         }
         let argument = execute(prepared, parameters);
+        let age = self.cache.age();
         self.command(Command::COM_STMT_EXECUTE, &argument, Next::Result, check)?;
         let begun = self.begin(statement, Format::Binary, options, check);
         match &begun {
             Err(error) if is_one_of(error, &STALE) => self.cache.forget(prepared.id),
-            _ => self.keep(statement, prepared),
+            _ => self.keep(statement, prepared, age),
         }
         begun
     }
 
-    /// Keeps a prepared statement for the next time, unless it calls a procedure: that may fail
-    /// with one of [`STALE`] after it has changed rows, and must not run again.
-    pub(super) fn keep(&mut self, statement: &str, prepared: Prepared) {
-        match sql::is_call(statement) {
-            true => self.cache.forget(prepared.id),
-            false => self.cache.push(statement, prepared),
+    /// Keeps a statement for the next time that was prepared at this age of the cache, if it is of
+    /// a kind that means the same again, and has not changed the session. A procedure may fail with
+    /// one of [`STALE`] after it has changed rows, and must not run again.
+    pub(super) fn keep(&mut self, statement: &str, prepared: Prepared, age: u64) {
+        match effect::is_kept(statement) && age == self.cache.age() {
+            true => self.cache.push(statement, prepared),
+            false => self.cache.forget(prepared.id),
+        }
+    }
+
+    /// Forgets what a statement that is about to run may change.
+    pub(super) fn expect_changes(&mut self, statement: &str) {
+        if effect::may_change_session(statement) {
+            self.cache.forget_all();
         }
     }
 

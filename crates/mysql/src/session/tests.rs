@@ -10,17 +10,42 @@ const OLD_END: &[u8] = b"\xfe\0\0\x02\0";
 const MORE: &[u8] = b"\0\0\0\x0a\0\0\0";
 const INTERRUPTED: &[u8] = b"\xff\x25\x05#70100Query execution was interrupted";
 
-/// A server that sends its packets and ignores what it receives.
-struct Script(std::io::Cursor<Vec<u8>>);
+/// A server that sends its packets, whatever it receives.
+struct Script {
+    answers: std::io::Cursor<Vec<u8>>,
+    received: Vec<u8>,
+}
+
+impl Script {
+    /// The commands that it has received, each as its name and argument.
+    fn commands(&self) -> Vec<String> {
+        let mut commands = Vec::new();
+        let mut rest = self.received.as_slice();
+        while let [a, b, c, _, payload @ ..] = rest {
+            let (payload, after) = payload.split_at(u32::from_le_bytes([*a, *b, *c, 0]) as usize);
+            let argument = String::from_utf8_lossy(&payload[1..]);
+            commands.push(match payload[0] {
+                0x03 => argument.into_owned(),
+                0x16 => format!("prepare {argument}"),
+                0x17 => format!("execute {}", payload[1]),
+                0x19 => format!("close {}", payload[1]),
+                other => format!("{other}"),
+            });
+            rest = after;
+        }
+        commands
+    }
+}
 
 impl Read for Script {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        self.0.read(buffer)
+        self.answers.read(buffer)
     }
 }
 
 impl Write for Script {
     fn write(&mut self, buffer: &[u8]) -> std::io::Result<usize> {
+        self.received.extend(buffer);
         Ok(buffer.len())
     }
 
@@ -83,7 +108,8 @@ fn result(rows: &[Vec<u8>], end: &[u8]) -> Vec<u8> {
 }
 
 fn session_of(server: Server, answers: &[Vec<u8>]) -> Session<Script> {
-    Session::new(Script(std::io::Cursor::new(answers.concat())), server)
+    let answers = std::io::Cursor::new(answers.concat());
+    Session::new(Script { answers, received: Vec::new() }, server)
 }
 
 fn session(answers: &[Vec<u8>]) -> Session<Script> {
@@ -162,6 +188,50 @@ fn old_ends() {
     let error = read(&mut session, "SELECT 1").unwrap_err();
     assert!(error.to_string().contains("character_set_results"), "{error}");
     assert!(session.is_running());
+}
+
+/// The server reads a prepared statement as it did when it prepared it: in that database, by that
+/// mode.
+#[test]
+fn statements_are_forgotten_with_what_they_mean() {
+    let one = || [prepared(1, 0, true), result(&[row(1)], END)].concat();
+    let none = |ok: &[u8]| [prepared(0, 0, true), answer(&[ok])].concat();
+    let select = ["prepare SELECT 1", "execute 1"];
+    for (statement, ok) in [
+        ("USE b", OK),
+        ("SET sql_mode = 'ANSI'", OK),
+        ("CALL p()", OK),
+        ("/*!50000 USE b */", OK),
+        // Its text does not tell that it changes a variable, or the database.
+        ("INSERT INTO t VALUES (1)", b"\0\0\0\x02\x40\0\0\0\x07\0\x05\x01m\x02ab"),
+        ("INSERT INTO t VALUES (1)", b"\0\0\0\x02\x40\0\0\0\x04\x01\x02\x01b"),
+    ] {
+        let mut session = session(&[one(), none(ok), one(), none(ok)]);
+        read(&mut session, "SELECT 1").unwrap();
+        read(&mut session, statement).unwrap();
+        read(&mut session, "SELECT 1").unwrap();
+        read(&mut session, statement).unwrap();
+        let mut commands = session.stream().commands();
+        // The server closes what is forgotten, at some time.
+        let closed = commands.iter().filter(|command| *command == "close 1").count();
+        assert!(closed >= 2, "{statement}: {commands:?}");
+        commands.retain(|command| command != "close 1");
+        let prepare = format!("prepare {statement}");
+        let other = [prepare.as_str(), "execute 1"];
+        assert_eq!(commands, [select, other, select, other].concat(), "{statement}");
+    }
+    // A transaction keeps them.
+    let mut session = session(&[
+        one(),
+        none(OK),
+        result(&[row(1)], END),
+        none(OK),
+        answer(&[OK]),
+        result(&[row(1)], END),
+    ]);
+    for statement in ["SELECT 1", "BEGIN", "SELECT 1", "COMMIT", "BEGIN", "SELECT 1"] {
+        read(&mut session, statement).unwrap();
+    }
 }
 
 /// A result that ends anywhere before its end is an error, and the connection is given up.

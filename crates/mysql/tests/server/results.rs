@@ -244,6 +244,35 @@ fn cancelled() {
     assert!(!format!("{:?}", login.canceller).contains("secret"));
 }
 
+/// The server reads a prepared statement in the database and by the rules of its preparation.
+#[test]
+fn statements_mean_what_they_say() {
+    let server = Server::start(&[]);
+    let mut login = server.session();
+    let db = &mut login;
+    let text = |db: &mut LoggedIn, sql: &str| {
+        let batches = run(db, sql, &[]).unwrap();
+        let Values::Bytes { data, .. } = &batches[0].batch().columns[0].values else { panic!() };
+        String::from_utf8(data.to_vec()).unwrap()
+    };
+    server.sql(&["CREATE DATABASE shop2"]);
+    let same = "SELECT DATABASE()";
+    assert_eq!(text(db, same), "shop");
+    for name in ["shop2", "shop", "shop2"] {
+        run(db, &format!("USE {name}"), &[]).unwrap();
+        assert_eq!(text(db, same), name);
+    }
+    let same = "SELECT CAST('1' || '0' AS CHAR)";
+    assert_eq!(text(db, same), "1");
+    run(db, "SET sql_mode = 'PIPES_AS_CONCAT'", &[]).unwrap();
+    assert_eq!(text(db, same), "10");
+    let same = "SELECT COLLATION('a')";
+    run(db, "SET NAMES utf8mb4 COLLATE utf8mb4_bin", &[]).unwrap();
+    assert_eq!(text(db, same), "utf8mb4_bin");
+    run(db, "SET NAMES utf8mb4 COLLATE utf8mb4_general_ci", &[]).unwrap();
+    assert_eq!(text(db, same), "utf8mb4_general_ci");
+}
+
 /// A statement that another session ends is an error, and so is a connection that it ends.
 #[test]
 fn killed() {

@@ -1,0 +1,102 @@
+//! What a statement may do to the session, as far as its text tells.
+
+use crate::sql;
+
+/// Statements that stay prepared.
+const KEPT: [&str; 12] = [
+    "select",
+    "with",
+    "values",
+    "insert",
+    "replace",
+    "update",
+    "delete",
+    "start",
+    "commit",
+    "rollback",
+    "savepoint",
+    "release",
+];
+/// Others that change no database, mode or variable of the session.
+const HARMLESS: [&str; 9] =
+    ["show", "explain", "describe", "desc", "do", "table", "load", "kill", "get"];
+
+/// Whether a statement can stay prepared: until the session changes, it means the same each time.
+///
+/// MySQL fixes the type of a user variable when it prepares a statement.
+pub(super) fn is_kept(sql: &str) -> bool {
+    !has_code_in_comments(sql) && !sql.contains('@') && (is_one_of(sql, &KEPT) || is_begin(sql))
+}
+
+/// Whether a statement may change how others are read: the database, the mode, collations. If in
+/// doubt it may.
+pub(super) fn may_change_session(sql: &str) -> bool {
+    let is_harmless = is_one_of(sql, &KEPT)
+        || is_one_of(sql, &HARMLESS)
+        || is_begin(sql)
+        || begins_with(sql, &["set", "transaction"]);
+    has_code_in_comments(sql) || !is_harmless
+}
+
+/// Whether a comment has code for some servers: the first word is another one for others.
+fn has_code_in_comments(sql: &str) -> bool {
+    sql.contains("/*!") || sql.contains("/*M!")
+}
+
+/// BEGIN of a transaction. `BEGIN NOT ATOMIC` is a program.
+fn is_begin(sql: &str) -> bool {
+    let sql = sql.trim_end().trim_end_matches(';');
+    let count = sql.split_ascii_whitespace().take(3).count();
+    begins_with(sql, &["begin"])
+        && (count == 1 || count == 2 && begins_with(sql, &["begin", "work"]))
+}
+
+fn begins_with(sql: &str, words: &[&str]) -> bool {
+    let mut found = sql.split_ascii_whitespace();
+    words.iter().all(|word| found.next().is_some_and(|found| found.eq_ignore_ascii_case(word)))
+}
+
+fn is_one_of(sql: &str, words: &[&str]) -> bool {
+    let first = sql::first_word(sql);
+    words.iter().any(|word| first.eq_ignore_ascii_case(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kept_and_changing() {
+        for (sql, kept, changing) in [
+            ("SELECT 1", true, false),
+            ("(select 1) union select 2", true, false),
+            ("/* a */ WITH a AS (SELECT 1) SELECT 1", true, false),
+            ("insert into t values (?)", true, false),
+            ("SELECT @a", false, false),
+            ("SELECT /*!50000 1 */", false, true),
+            ("/*M!100100 SELECT 1 */", false, true),
+            ("BEGIN", true, false),
+            (" begin work ; ", true, false),
+            ("COMMIT", true, false),
+            ("ROLLBACK TO SAVEPOINT a", true, false),
+            ("START TRANSACTION READ ONLY", true, false),
+            ("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE", false, false),
+            ("SHOW TABLES", false, false),
+            ("DO 0", false, false),
+            ("BEGIN NOT ATOMIC USE b; END", false, true),
+            ("begin", true, false),
+            ("USE shop2", false, true),
+            ("/*!50000 USE b */", false, true),
+            ("-- SELECT\nUSE b", false, true),
+            ("SET sql_mode = 'ANSI'", false, true),
+            ("SET NAMES utf8mb4 COLLATE utf8mb4_bin", false, true),
+            ("SET STATEMENT max_statement_time = 1 FOR SELECT 1", false, true),
+            ("CALL p()", false, true),
+            ("EXECUTE p", false, true),
+            ("DROP DATABASE shop", false, true),
+            ("selectx", false, true),
+            ("", false, true),
+        ] {
+            assert_eq!((is_kept(sql), may_change_session(sql)), (kept, changing), "{sql}");
+        }
+}
