@@ -213,6 +213,33 @@ def test_a_transaction_keeps_what_is_prepared(connection: dray.Connection) -> No
     assert prepared() - before <= 1
 
 
+def test_what_the_statement_before_has_left(shop: MariaServer) -> None:
+    """Dray asks nothing in between."""
+    with dray.connect(shop.uri()) as connection:
+
+        def rows(sql: str) -> list[Any]:
+            return list(connection.query(sql))
+
+        def fail() -> None:
+            with pytest.raises(dray.ExecutionError, match="Duplicate"):
+                rows("INSERT INTO left_over VALUES (1)")
+
+        rows("CREATE TEMPORARY TABLE left_over (a int PRIMARY KEY)")
+        rows("INSERT INTO left_over VALUES (1), (2), (3)")
+        assert rows("SELECT row_count()") == [(3,)]
+        rows("SELECT SQL_CALC_FOUND_ROWS a FROM left_over ORDER BY a LIMIT 1")
+        assert rows("SELECT found_rows()") == [(3,)]
+        fail()
+        assert [row[1] for row in rows("SHOW ERRORS")] == [1062]
+        fail()
+        assert [row[1] for row in rows("SHOW WARNINGS")] == [1062]
+        fail()
+        assert rows("SELECT row_count()") == [(-1,)]
+        fail()
+        rows("GET DIAGNOSTICS CONDITION 1 @number = MYSQL_ERRNO")
+        assert rows("SELECT CAST(@number AS signed)") == [(1062,)]
+
+
 def test_a_table_that_changes_between_runs(shop: MariaServer, connection: dray.Connection) -> None:
     shop.run("CREATE TABLE changing (a int)", "INSERT INTO changing VALUES (1)")
     sql = "SELECT * FROM changing"
@@ -493,6 +520,12 @@ def test_adbc_transactions(shop: MariaServer) -> None:
         loser.rollback()
         assert shop.rows("SELECT n FROM accounts ORDER BY id") == [("2",), ("2",)]
         assert rows(winner, "SELECT n FROM accounts WHERE id = 1") == [(2,)]
+        # Nobody asks about the transaction before the errors are shown.
+        with loser.cursor() as cursor, pytest.raises(Exception, match="Duplicate"):
+            cursor.execute("INSERT INTO accounts VALUES (1, 0)")
+        assert [row[1] for row in rows(loser, "SHOW ERRORS")] == [1062]
+        change(loser, 1)
+        loser.rollback()
 
 
 def test_copying_into_postgresql(shop: MariaServer, postgres: PostgresServer) -> None:

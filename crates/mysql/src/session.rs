@@ -137,7 +137,9 @@ impl<S: Read + Write> Session<S> {
     /// # Errors
     /// When the server refuses one of the settings, or the connection breaks.
     pub fn set_up(&mut self, check: CancelCheck<'_>) -> Result<()> {
-        self.ask(&settings::set_up(&self.server), check).map(drop)
+        self.ask(&settings::set_up(&self.server), check)?;
+        self.settings.trust();
+        Ok(())
     }
 
     /// What the server said at login.
@@ -238,6 +240,17 @@ impl<S: Read + Write> Session<S> {
         Ok(())
     }
 
+    /// Whether a statement does nothing but read the errors and warnings of the one before. No
+    /// other may run in between.
+    pub fn is_diagnostic(&self, statement: &str) -> bool {
+        effect::is_diagnostic(statement)
+    }
+
+    /// Whether a statement reads what the one before has left: errors, warnings, numbers of rows.
+    pub fn reads_what_is_left(&self, statement: &str) -> bool {
+        effect::reads_what_is_left(statement)
+    }
+
     /// Reads all that comes, and returns whether a cancel ended it.
     fn drain_results(&mut self, check: CancelCheck<'_>) -> Result<bool> {
         let mut interrupted = false;
@@ -306,7 +319,7 @@ impl<S: Read + Write> Session<S> {
 
     /// Notes that a statement has failed while it ran.
     fn failed(&mut self, error: Error) -> Error {
-        self.settings.note_failure();
+        self.settings.doubt();
         error
     }
 

@@ -50,7 +50,7 @@ use crate::options::{ConnectOptions, ExtensionChoice, Partitions, PostgresOption
 use crate::partition::PlanOptions;
 use crate::stats::{PathKind, TransferPath};
 use crate::transaction::{Isolation, Transaction};
-use crate::watch::{CancelCheck, Watch};
+use crate::watch::{CancelCheck, Verdict, Watch};
 use crate::write::{WriteJob, WriteStats};
 
 /// A connection to a MySQL or MariaDB server, as a source.
@@ -92,6 +92,8 @@ struct Divided {
 enum OwnTransaction {
     None,
     Open,
+    /// Open, unless the server has ended it at the statement that has just failed.
+    Doubtful,
     /// The server has ended it at a statement that failed: it was rolled back, as after a deadlock,
     /// or committed before a CREATE TABLE. Statements would now be transactions of their own.
     Ended,
@@ -142,16 +144,37 @@ impl MysqlSource {
         cancel: CancelCheck<'_>,
         work: impl FnOnce(&mut Connection, SocketCheck<'_>) -> Result<T>,
     ) -> Result<T> {
+        let done = self.run_users(cancel, work);
+        self.check_transaction(cancel);
+        done
+    }
+
+    /// [`cancel::run`] for the user's statement. If it fails, the server is not asked about the
+    /// transaction before the next one: that may be about the errors, which the question replaces.
+    fn run_users<T>(
+        &mut self,
+        cancel: CancelCheck<'_>,
+        work: impl FnOnce(&mut Connection, SocketCheck<'_>) -> Result<T>,
+    ) -> Result<T> {
         let done = cancel::run(&mut self.connection, cancel, work);
         match &done {
-            // A statement such as COMMIT or CREATE TABLE has ended it.
-            Ok(_) if self.is_usable() && !self.connection.session.is_in_transaction() => {
-                self.own = OwnTransaction::None;
-            }
-            Ok(_) => {}
-            Err(_) => self.check_transaction(cancel),
+            Ok(_) if self.is_usable() => self.note_transaction(),
+            Err(_) if self.own == OwnTransaction::Open => self.own = OwnTransaction::Doubtful,
+            _ => {}
         }
         done
+    }
+
+    /// Notes whether the program's transaction is still open, which the server has just said.
+    fn note_transaction(&mut self) {
+        let is_open = self.connection.session.is_in_transaction();
+        self.own = match self.own {
+            OwnTransaction::Doubtful if is_open => OwnTransaction::Open,
+            OwnTransaction::Doubtful => OwnTransaction::Ended,
+            // By a statement such as COMMIT or CREATE TABLE.
+            OwnTransaction::Open if !is_open => OwnTransaction::None,
+            known => known,
+        };
     }
 
     /// Starts a statement over several connections, and no more than `at_most`, unless there is a
@@ -275,7 +298,12 @@ impl MysqlSource {
         let is_known = self.estimate.rows != Known::Unknown;
         // Else the question would begin a transaction.
         let commits = self.connection.session.is_autocommit();
-        if is_known || !options.estimate || !commits || options.parameters.is_some() {
+        if is_known
+            || !options.estimate
+            || !commits
+            || options.parameters.is_some()
+            || self.connection.session.reads_what_is_left(sql)
+        {
             return Ok(());
         }
         let rows = self.run(cancel, |connection, check| {
@@ -313,16 +341,14 @@ impl MysqlSource {
 
     /// Asks a server whether a transaction is still open, after an error: errors do not say so.
     fn check_transaction(&mut self, cancel: CancelCheck<'_>) {
-        if self.own != OwnTransaction::Open || !self.is_usable() {
+        if self.own != OwnTransaction::Doubtful || !self.is_usable() {
             return;
         }
         // If this fails, the connection is given up.
-        let _ = cancel::run(&mut self.connection, cancel, |connection, check| {
-            Ok(connection.session.ask("DO 0", check)?)
+        cancel::run_briefly(&mut self.connection, cancel, |connection, check| {
+            connection.session.settle(check)
         });
-        if !self.connection.session.is_in_transaction() {
-            self.own = OwnTransaction::Ended;
-        }
+        self.note_transaction();
     }
 }
 
@@ -368,6 +394,9 @@ impl Source for MysqlSource {
     ) -> Result<()> {
         self.running = Running::None;
         self.estimate = Estimate::default();
+        if !self.connection.session.is_diagnostic(sql) {
+            self.check_transaction(cancel);
+        }
         if self.own == OwnTransaction::Ended {
             return Err(ended("the transaction is over"));
         }
@@ -385,7 +414,7 @@ impl Source for MysqlSource {
         let ordered = self.in_order(sql, options, cancel)?;
         let sql = ordered.as_deref().unwrap_or(sql);
         let (mut decoders, estimate) = (std::mem::take(&mut self.decoders), self.estimate);
-        let scan = self.run(cancel, |connection, check| {
+        let scan = self.run_users(cancel, |connection, check| {
             Scan::start(connection, sql, options, estimate, &mut decoders, check)
         });
         self.decoders = decoders;
@@ -415,8 +444,8 @@ impl Source for MysqlSource {
             Running::None => Ok(Event::Finished { server: None }),
             Running::Partitioned(scan) => self.next_partitioned(scan, context, cancel),
             Running::Serial(mut scan) => {
-                let event =
-                    self.run(cancel, |connection, check| scan.next(connection, context, check))?;
+                let event = self
+                    .run_users(cancel, |connection, check| scan.next(connection, context, check))?;
                 if !matches!(event, Event::Finished { .. }) {
                     self.running = Running::Serial(scan);
                 }
@@ -430,7 +459,13 @@ impl Source for MysqlSource {
             Running::Partitioned(mut scan) => scan.stop(cancel),
             Running::None | Running::Serial(_) => {
                 cancel::stop(&mut self.connection, cancel);
-                self.check_transaction(cancel);
+                if self.own == OwnTransaction::Open {
+                    self.own = OwnTransaction::Doubtful;
+                }
+                // It has settled the connection.
+                if self.is_usable() {
+                    self.note_transaction();
+                }
             }
         }
     }
@@ -475,6 +510,7 @@ impl Source for MysqlSource {
     }
 
     fn transaction(&mut self, step: Transaction, cancel: CancelCheck<'_>) -> Result<()> {
+        self.check_transaction(cancel);
         let begins = matches!(step, Transaction::Begin { .. });
         let was = std::mem::replace(&mut self.own, OwnTransaction::None);
         for statement in control_statements(step) {
@@ -492,6 +528,7 @@ impl Source for MysqlSource {
     }
 
     fn write(&mut self, job: WriteJob<'_>, watch: &mut Watch) -> Result<WriteStats> {
+        self.check_transaction(&mut || Verdict::Continue);
         if self.own == OwnTransaction::Ended {
             return Err(ended("the transaction is over"));
         }

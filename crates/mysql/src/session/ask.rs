@@ -23,7 +23,9 @@ impl<S: Read + Write> Session<S> {
     /// When it fails, its rows are too large, or the connection breaks.
     pub fn ask(&mut self, statement: &str, check: CancelCheck<'_>) -> Result<TextRows> {
         self.check_idle()?;
-        self.expect_changes(statement);
+        if self.expect_changes(statement) {
+            self.settings.doubt();
+        }
         self.command(Command::COM_QUERY, statement.as_bytes(), Next::Result, check)?;
         let (mut rows, mut columns, mut bytes) = (Vec::new(), 0, 0);
         while self.next != Next::Nothing {

@@ -1,4 +1,4 @@
-//! What a statement may do to the session, as far as its text tells.
+//! What a statement may do to the session, and what it reads of it, as far as its text tells.
 
 use crate::sql;
 
@@ -20,6 +20,9 @@ const KEPT: [&str; 12] = [
 /// Others that change no database, mode or variable of the session.
 const HARMLESS: [&str; 9] =
     ["show", "explain", "describe", "desc", "do", "table", "load", "kill", "get"];
+/// Functions and variables that read what the last statement has left.
+const FUNCTIONS: [&str; 2] = ["found_rows", "row_count"];
+const VARIABLES: [&str; 2] = ["warning_count", "error_count"];
 
 /// Whether a statement can stay prepared: until the session changes, it means the same each time.
 ///
@@ -36,6 +39,28 @@ pub(super) fn may_change_session(sql: &str) -> bool {
         || is_begin(sql)
         || begins_with(sql, &["set", "transaction"]);
     has_code_in_comments(sql) || !is_harmless
+}
+
+/// Whether a statement is about the errors and warnings of the one before. A preparation that fails
+/// would replace them.
+pub(super) fn is_diagnostic(sql: &str) -> bool {
+    let names_them = || {
+        let lower = sql.to_ascii_lowercase();
+        lower.contains("warnings") || lower.contains("errors")
+    };
+    is_one_of(sql, &["get"]) || is_one_of(sql, &["show"]) && names_them()
+}
+
+/// Whether a statement reads what the one before has left: errors, warnings, numbers of rows.
+pub(super) fn reads_what_is_left(sql: &str) -> bool {
+    is_diagnostic(sql) || {
+        let lower = sql.to_ascii_lowercase();
+        let is_called = |name: &&str| {
+            lower.split(name).skip(1).any(|after| after.trim_ascii_start().starts_with('('))
+        };
+        FUNCTIONS.iter().any(is_called)
+            || lower.contains("@@") && VARIABLES.iter().any(|name| lower.contains(name))
+    }
 }
 
 /// Whether a comment has code for some servers: the first word is another one for others.
@@ -99,4 +124,23 @@ mod tests {
         ] {
             assert_eq!((is_kept(sql), may_change_session(sql)), (kept, changing), "{sql}");
         }
+    }
+
+    #[test]
+    fn left_by_the_one_before() {
+        for (sql, diagnostic, reads) in [
+            ("SHOW WARNINGS", true, true),
+            ("show count(*) errors", true, true),
+            ("/* a */ SHOW\nERRORS LIMIT 1", true, true),
+            ("GET DIAGNOSTICS @a = NUMBER", true, true),
+            ("SELECT FOUND_ROWS()", false, true),
+            ("select row_count () AS n", false, true),
+            ("SELECT @@session.warning_count", false, true),
+            ("UPDATE t SET row_count = (1)", false, false),
+            ("SHOW TABLES", false, false),
+            ("SELECT 'get'", false, false),
+        ] {
+            assert_eq!((is_diagnostic(sql), reads_what_is_left(sql)), (diagnostic, reads), "{sql}");
+        }
+    }
 }

@@ -43,7 +43,8 @@ pub(super) struct Settings {
     time_zone: String,
     client: String,
     results: String,
-    /// A statement has failed, and may have changed settings before it did: errors report none.
+    /// A statement has failed, and may have changed settings before it did: errors report none. Or
+    /// the server reports no changes.
     is_stale: bool,
     /// How often the time zone was set.
     zone_changes: u64,
@@ -80,15 +81,21 @@ impl Settings {
     /// Notes the answer to [`QUESTION`].
     pub(super) fn learn(&mut self, mut values: impl Iterator<Item = Option<String>>) {
         self.note(SETTINGS.map(|_| Some(values.next().flatten().unwrap_or_default())));
-        self.is_stale = false;
+        self.trust();
     }
 
-    /// Notes that a statement has failed.
-    pub(super) fn note_failure(&mut self) {
+    /// Notes that a statement may change settings without a report.
+    pub(super) fn doubt(&mut self) {
         self.is_stale = true;
     }
 
-    /// Whether the server must be asked for the settings.
+    /// Notes that the settings are known.
+    pub(super) fn trust(&mut self) {
+        self.is_stale = false;
+    }
+
+    /// Whether the server must be asked for the settings. Until it is, nothing that depends on the
+    /// time zone is sent or read.
     pub(super) fn is_stale(&self) -> bool {
         self.is_stale
     }
@@ -111,9 +118,8 @@ impl Settings {
         for parameter in parameters {
             match parameter {
                 Parameter::Text(text) => self.check_sendable(text)?,
-                Parameter::Utc(_) if !self.is_utc() => {
-                    let why = "a timestamp with a time zone is sent in UTC";
-                    return Err(changed("time_zone", &self.time_zone, why));
+                Parameter::Utc(_) => {
+                    self.check_zone("a timestamp with a time zone is sent in UTC")?
                 }
                 _ => {}
             }
@@ -121,8 +127,15 @@ impl Settings {
         Ok(())
     }
 
-    fn is_utc(&self) -> bool {
-        UTC.contains(&self.time_zone.to_ascii_lowercase().as_str())
+    fn check_zone(&self, why: &str) -> Result<()> {
+        if self.is_stale {
+            let what = format!("a statement before may have set time_zone, but {why}");
+            return Err(Error::usage(what).with_hint("use a statement of its own for it"));
+        }
+        match UTC.contains(&self.time_zone.to_ascii_lowercase().as_str()) {
+            true => Ok(()),
+            false => Err(changed("time_zone", &self.time_zone, why)),
+        }
     }
 
     /// Checks that the values of columns of a statement mean what they say.
@@ -139,10 +152,7 @@ impl Settings {
         let Some(column) = columns.iter().find(|column| is_timestamp(column)) else {
             return Ok(());
         };
-        if !self.is_utc() {
-            let why = format!("TIMESTAMP {:?} is read as UTC", column.name);
-            return Err(changed("time_zone", &self.time_zone, &why));
-        }
+        self.check_zone(&format!("TIMESTAMP {:?} is read as UTC", column.name))?;
         // MySQL's hint SET_VAR and MariaDB's SET STATEMENT set it for the statement alone. Not
         // every server reports that; what is reported is refused at the end of the rows.
         let lower = statement.to_ascii_lowercase();
@@ -212,5 +222,17 @@ mod tests {
         assert_eq!(settings.time_zone, "SYSTEM");
         settings.learn([Some("+00:00".to_owned()), None, None].into_iter());
         assert_eq!((settings.time_zone.as_str(), settings.client.as_str()), ("+00:00", ""));
+    }
+
+    /// A statement that reads what the one before has left runs before the question.
+    #[test]
+    fn doubts() {
+        let mut settings = Settings::default();
+        settings.check_parameters(&[Parameter::Utc(String::new())]).unwrap();
+        settings.doubt();
+        let error = settings.check_parameters(&[Parameter::Utc(String::new())]).unwrap_err();
+        assert!(error.to_string().contains("may have set time_zone"), "{error}");
+        settings.learn([Some("UTC".to_owned())].into_iter());
+        settings.check_parameters(&[Parameter::Utc(String::new())]).unwrap();
     }
 }

@@ -40,26 +40,55 @@ impl<S: Read + Write> Session<S> {
         check: CancelCheck<'_>,
     ) -> Result<Arc<Schema>> {
         self.check_idle()?;
-        self.learn_settings(check)?;
+        self.learn_settings(Some(statement), check)?;
         self.settings.check_sendable(statement)?;
         self.settings.check_parameters(parameters)?;
         (self.rows, self.rows_changed) = (None, None);
-        self.expect_changes(statement);
+        let is_stale = self.expect_changes(statement);
+        let started = match parameters.is_empty() && effect::is_diagnostic(statement) {
+            true => self.start_text(statement, options, check),
+            false => self.start_prepared(statement, parameters, options, check),
+        };
+        if is_stale {
+            self.settings.doubt();
+        }
+        started
+    }
+
+    /// Starts a statement as a prepared one, if the server can prepare it.
+    fn start_prepared(
+        &mut self,
+        statement: &str,
+        parameters: &[Parameter],
+        options: &Options,
+        check: CancelCheck<'_>,
+    ) -> Result<Arc<Schema>> {
         if let Some(prepared) = self.cache.take(statement) {
+            let was_stale = self.settings.is_stale();
             match self.run(statement, prepared, parameters, options, check) {
+                // It has not run, and changed nothing.
+                Err(error) if is_one_of(&error, &STALE) && !was_stale => self.settings.trust(),
                 Err(error) if is_one_of(&error, &STALE) => {}
                 started => return started,
             }
         }
         match self.prepare(statement, check)? {
             Some((prepared, _)) => self.run(statement, prepared, parameters, options, check),
-            None if parameters.is_empty() => {
-                self.command(Command::COM_QUERY, statement.as_bytes(), Next::Result, check)?;
-                self.begin(statement, Format::Text, options, check)
-            }
+            None if parameters.is_empty() => self.start_text(statement, options, check),
             None => Err(Error::usage("the server does not prepare this statement")
                 .with_hint("write its values into it, instead of ?")),
         }
+    }
+
+    /// Starts a statement without preparing it.
+    fn start_text(
+        &mut self,
+        statement: &str,
+        options: &Options,
+        check: CancelCheck<'_>,
+    ) -> Result<Arc<Schema>> {
+        self.command(Command::COM_QUERY, statement.as_bytes(), Next::Result, check)?;
+        self.begin(statement, Format::Text, options, check)
     }
 
     /// The columns of a statement's rows, without running it. Those of its result may have other
@@ -74,7 +103,7 @@ impl<S: Read + Write> Session<S> {
         check: CancelCheck<'_>,
     ) -> Result<Arc<Schema>> {
         self.check_idle()?;
-        self.learn_settings(check)?;
+        self.learn_settings(None, check)?;
         self.settings.check_sendable(statement)?;
         let Some((prepared, definitions)) = self.prepare(statement, check)? else {
             return Err(Error::usage("the server does not describe this statement")
@@ -167,11 +196,14 @@ impl<S: Read + Write> Session<S> {
         }
     }
 
-    /// Forgets what a statement that is about to run may change.
-    pub(super) fn expect_changes(&mut self, statement: &str) {
-        if effect::may_change_session(statement) {
+    /// Forgets what a statement that is about to run may change. Returns whether the settings are
+    /// unknown afterwards.
+    pub(super) fn expect_changes(&mut self, statement: &str) -> bool {
+        let may_change = effect::may_change_session(statement);
+        if may_change {
             self.cache.forget_all();
         }
+        may_change && !self.server.tracks()
     }
 
     /// Reads the beginning of a statement's result. A procedure may change rows before it returns
@@ -255,9 +287,10 @@ impl<S: Read + Write> Session<S> {
         }
     }
 
-    /// Asks a server for the settings, if it has not reported them.
-    fn learn_settings(&mut self, check: CancelCheck<'_>) -> Result<()> {
-        if self.server.tracks() && !self.settings.is_stale() {
+    /// Asks a server for the settings, if it may have changed them without a report. The question
+    /// would replace what the statement before has left, so it waits if this one reads that.
+    fn learn_settings(&mut self, statement: Option<&str>, check: CancelCheck<'_>) -> Result<()> {
+        if !self.settings.is_stale() || statement.is_some_and(effect::reads_what_is_left) {
             return Ok(());
         }
         let values = self.ask(super::settings::QUESTION, check)?;

@@ -157,37 +157,79 @@ fn rows_and_what_follows() {
 
 #[test]
 fn old_ends() {
+    let server = || Server::new("5.6.51", 7, 0, 0);
     let answers = [
         prepared(1, 0, false),
         answer(&[&[1][..], &definition(BIGINT), OLD_END, &row(1), OLD_END]),
     ];
-    let mut session = session_of(
-        Server::new("5.6.51", 7, 0, 0),
-        &[
-            // It does not report settings, so it is asked.
-            answer(&[&[1][..], &definition(VARCHAR), OLD_END, b"\x06+00:00\x07utf8mb4", OLD_END]),
-        ],
-    );
-    // The row has more values than its result has columns.
-    read(&mut session, "SELECT 1").unwrap_err();
-    let settings = [
-        &[3][..],
-        &definition(VARCHAR),
-        &definition(VARCHAR),
-        &definition(VARCHAR),
-        OLD_END,
-        b"\x06+00:00\x07utf8mb4\x07utf8mb4",
-        OLD_END,
-    ];
-    let mut session =
-        session_of(Server::new("5.6.51", 7, 0, 0), &[answer(&settings), answers.concat()]);
+    let mut session = session_of(server(), &[answers.concat()]);
     assert_eq!(read(&mut session, "SELECT 1").unwrap(), 1);
-    let latin1 = [&settings[..5], &[b"\x06+00:00\x06latin1\xfb", OLD_END]].concat();
+    // It does not report settings, so it is asked once it may have changed them.
+    let set = [prepared(0, 0, false), answer(&[OK])].concat();
+    let settings = |values: &[u8]| {
+        let varchar = definition(VARCHAR);
+        answer(&[&[3][..], &varchar, &varchar, &varchar, OLD_END, values, OLD_END])
+    };
+    let same = settings(b"\x06+00:00\x07utf8mb4\x07utf8mb4");
     let mut session =
-        session_of(Server::new("5.6.51", 7, 0, 0), &[answer(&latin1), answers.concat()]);
+        session_of(server(), &[set.clone(), same, answers.concat(), answers[1].clone()]);
+    read(&mut session, "SET sql_mode = ''").unwrap();
+    assert_eq!(read(&mut session, "SELECT 1").unwrap(), 1);
+    assert_eq!(read(&mut session, "SELECT 1").unwrap(), 1);
+    let question = settings::QUESTION;
+    let expected = [
+        "prepare SET sql_mode = ''",
+        "execute 1",
+        "close 1",
+        question,
+        "prepare SELECT 1",
+        "execute 1",
+        "execute 1",
+    ];
+    assert_eq!(session.stream().commands(), expected);
+    let latin1 = settings(b"\x06+00:00\x06latin1\xfb");
+    let mut session = session_of(server(), &[set.clone(), latin1, answers.concat()]);
+    read(&mut session, "SET NAMES latin1").unwrap();
     let error = read(&mut session, "SELECT 1").unwrap_err();
     assert!(error.to_string().contains("character_set_results"), "{error}");
     assert!(session.is_running());
+    // An answer whose row has more values than columns.
+    let wrong = [&[1][..], &definition(VARCHAR), OLD_END, b"\x06+00:00\x07utf8mb4", OLD_END];
+    let mut session = session_of(server(), &[set, answer(&wrong)]);
+    read(&mut session, "SET NAMES latin1").unwrap();
+    read(&mut session, "SELECT 1").unwrap_err();
+    assert!(session.is_broken());
+}
+
+/// What the server has left of one statement, it gives to the next: nothing runs in between.
+#[test]
+fn nothing_runs_before_what_reads_the_one_before() {
+    let failed: &[u8] = b"\xff\x26\x04#23000Duplicate entry";
+    let warnings = || answer(&[&[1][..], &definition(VARCHAR), b"\x011", END]);
+    let count = || [prepared(1, 0, true), result(&[row(1)], END)].concat();
+    let mut session = session(&[
+        prepared(0, 0, true),
+        answer(&[failed]),
+        warnings(),
+        count(),
+        // The question, whose answer was due since the statement failed.
+        answer(&[&[1][..], &definition(VARCHAR), b"\x06+00:00", END]),
+        answer(&[failed]),
+    ]);
+    read(&mut session, "INSERT INTO t VALUES (1)").unwrap_err();
+    assert_eq!(read(&mut session, "SHOW WARNINGS").unwrap(), 1);
+    assert_eq!(read(&mut session, "SELECT ROW_COUNT()").unwrap(), 1);
+    read(&mut session, "SELECT 1").unwrap_err();
+    let expected = [
+        "prepare INSERT INTO t VALUES (1)",
+        "execute 1",
+        "SHOW WARNINGS",
+        "prepare SELECT ROW_COUNT()",
+        "execute 1",
+        settings::QUESTION,
+        "prepare SELECT 1",
+    ];
+    assert_eq!(session.stream().commands(), expected);
 }
 
 /// The server reads a prepared statement as it did when it prepared it: in that database, by that
@@ -391,9 +433,13 @@ fn stale_statements_are_prepared_again() {
         answer(&[again]),
         prepared(1, 0, true),
         result(&[row(1), row(2)], END),
+        answer(&[again]),
+        prepared(1, 0, true),
+        answer(&[&[1][..], &definition(TIMESTAMP), END]),
     ]);
-    assert_eq!(read(&mut session, "SELECT 1").unwrap(), 1);
-    assert_eq!(read(&mut session, "SELECT 1").unwrap(), 2);
+    for rows in [1, 2, 0] {
+        assert_eq!(read(&mut session, "SELECT 1").unwrap(), rows);
+    }
 }
 
 #[test]

@@ -273,6 +273,26 @@ fn statements_mean_what_they_say() {
     assert_eq!(text(db, same), "utf8mb4_general_ci");
 }
 
+/// Nothing of the session's own comes between a statement and one that reads what it has left.
+#[test]
+fn what_is_left() {
+    let server = Server::start(&[]);
+    let mut login = server.session();
+    let db = &mut login;
+    run(db, "CREATE TABLE left_over (a INT PRIMARY KEY)", &[]).unwrap();
+    run(db, "INSERT INTO left_over VALUES (1), (2), (3)", &[]).unwrap();
+    assert_eq!(numbers(&run(db, "SELECT ROW_COUNT()", &[]).unwrap(), 0), [3]);
+    run(db, "SELECT SQL_CALC_FOUND_ROWS a FROM left_over LIMIT 1", &[]).unwrap();
+    assert_eq!(numbers(&run(db, "SELECT FOUND_ROWS()", &[]).unwrap(), 0), [3]);
+    for sql in ["SHOW WARNINGS", "SHOW ERRORS"] {
+        run(db, "INSERT INTO left_over VALUES (1)", &[]).unwrap_err();
+        assert_eq!(numbers(&run(db, sql, &[]).unwrap(), 1), [1062]);
+    }
+    run(db, "INSERT INTO left_over VALUES (1)", &[]).unwrap_err();
+    run(db, "GET DIAGNOSTICS CONDITION 1 @number = MYSQL_ERRNO", &[]).unwrap();
+    assert_eq!(one(db, "SELECT @number"), "1062");
+}
+
 /// A statement that another session ends is an error, and so is a connection that it ends.
 #[test]
 fn killed() {
