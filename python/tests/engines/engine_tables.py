@@ -45,7 +45,7 @@ ANALYZE;
 # The same pairs, and a table with names and types that MySQL and MariaDB alone have.
 MARIA_DDL = [
     "CREATE TABLE pairs (id int PRIMARY KEY, amount bigint NOT NULL, filler text)",
-    "INSERT INTO pairs SELECT seq, IF(seq % 2 = 0, seq, 1 - seq), repeat('x', seq % 70) "
+    "INSERT INTO pairs SELECT seq, IF(seq % 2 = 0, seq, -seq + 1), repeat('x', seq % 70) "
     f"FROM seq_0_to_{ROWS - 1}",
     "ANALYZE TABLE pairs",
     """CREATE TABLE `a ``"kind"` (
