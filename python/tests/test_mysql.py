@@ -207,6 +207,7 @@ def test_a_transaction_keeps_what_is_prepared(connection: dray.Connection) -> No
     for _ in range(2):
         for sql in ("BEGIN", "SELECT name FROM pets WHERE id = 1", "COMMIT"):
             list(connection.query(sql))
+    list(connection.query("BEGIN"))
     before = prepared()
     list(connection.query("SELECT name FROM pets WHERE id = 1"))
     # The question itself.

@@ -142,7 +142,11 @@ fn a_plan_that_crosses_its_cancel_is_not_held() {
     let mut client = connect(&server);
     let (query, plan) = (QueryOptions::default(), PlanOptions::default());
     let planned = database.planned.clone();
+    let mut has_waited = false;
     let mut cancel = || {
+        if std::mem::replace(&mut has_waited, true) {
+            return Verdict::Cancel;
+        }
         let deadline = Instant::now() + Duration::from_secs(10);
         while planned.load(Ordering::SeqCst) == 0 {
             assert!(Instant::now() < deadline, "no plan was made");
