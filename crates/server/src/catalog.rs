@@ -18,8 +18,8 @@
 //!   only the folders that fit.
 //! - Names beginning with `.` or `_` are ignored, and in folders also empty files. Files of other
 //!   kinds are left out with a warning.
-//! - Links to folders are followed, except for those to a folder above them. Two links to one folder
-//!   are two folders.
+//! - Links to folders are followed, except for those to a folder above them. Two links to one
+//!   folder are two folders.
 //!
 //! The files of one table are of one kind and have the same columns, matched by name (Parquet,
 //! JSON) or by position (CSV, Arrow). With `union_by_name`, columns that only some files have are

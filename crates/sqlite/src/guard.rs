@@ -94,9 +94,9 @@ const PRAGMAS_THAT_WRITE: &[&str] = &[
 ];
 /// Values of `journal_mode` that keep the journal in a file.
 const JOURNAL_MODES: &[&str] = &["delete", "persist", "truncate", "wal"];
-/// What SQLite limits. It recurses for each wildcard of a pattern of LIKE or GLOB, and for each view
-/// in a view, of which there are no more than objects of a schema. Expressions, triggers and JSON
-/// have at most 1000 levels anyway, a UNION 500 SELECTs; where these are within each other,
+/// What SQLite limits. It recurses for each wildcard of a pattern of LIKE or GLOB, and for each
+/// view in a view, of which there are no more than objects of a schema. Expressions, triggers and
+/// JSON have at most 1000 levels anyway, a UNION 500 SELECTs; where these are within each other,
 /// [`Stack`] bounds them.
 const LIMITS: &[(Limit, i32)] = &[
     // The longest value, or row of a table, in bytes.

@@ -5,8 +5,8 @@
 //! - every plan of it would be the same: tables and settings never change while the server runs,
 //!   and no function of the statement depends on more than its arguments, as `now()` does;
 //! - it can run many times, also at the same time: its operators keep nothing from a run;
-//! - it reads its tables when it runs. `SELECT count(*)` over files is answered while it is planned,
-//!   which is when the files are checked.
+//! - it reads its tables when it runs. `SELECT count(*)` over files is answered while it is
+//!   planned, which is when the files are checked.
 //!
 //! A trivial plan takes microseconds, less than a switch to another thread.
 
