@@ -141,6 +141,11 @@ def test_enough_rows(spark: SparkSession, postgres: PostgresServer) -> None:
         taken = rdd.take(ROWS // PARTS + 500)
         assert {taken[i].get(1) for i in range(0, len(taken), 100)} == {version}
         wait_for(lambda: snapshots(postgres) == 0)
+        # Python may have got the whole first part.
+        assert len(frame.rdd.take(3)) == 3
+        assert {row.version for row in frame.rdd.take(ROWS // PARTS + 500)} == {version}
+        assert not frame.rdd.isEmpty()
+        wait_for(lambda: snapshots(postgres) == 0)
         assert len(frame.where("id % 7 = 3").take(800)) == 800
         assert len(frame.where("id % 7 = 3").head(3)) == 3
         assert frame.where("id % 7 = 3").limit(500).count() == 500
@@ -167,7 +172,8 @@ def test_a_union(spark: SparkSession, postgres: PostgresServer) -> None:
 
 
 def test_a_cached_table(spark: SparkSession, postgres: PostgresServer) -> None:
-    frame = scan(spark, postgres.uri(), lease=6).cache()
+    # Of a frame that was not planned before.
+    frame = scan(spark, postgres.uri(), lease=6).where("id > 0").cache()
     assert frame.count() == ROWS
     rows = frame.toLocalIterator()
     next(rows)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -202,7 +202,14 @@ class Gate:
         self._server_port = port
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._threads: list[threading.Thread] = []
+        self._start(self._accept)
+
+    def _start(self, target: Callable[..., None], *args: object) -> threading.Thread:
+        thread = threading.Thread(target=target, args=args, daemon=True)
+        thread.start()
+        self._threads.append(thread)
+        return thread
 
     def _accept(self) -> None:
         while True:
@@ -211,15 +218,16 @@ class Gate:
             except OSError:
                 return
             keeps, self.keeps_next = self.keeps_next, False
-            threading.Thread(target=self._pass_on, args=(client, keeps), daemon=True).start()
+            self._start(self._pass_on, client, keeps)
 
     def _pass_on(self, client: socket.socket, keeps: bool) -> None:
         if keeps:
             self.kept.set()
             self.opened.wait()
-        server = socket.create_connection(("127.0.0.1", self._server_port))
-        threading.Thread(target=self._copy, args=(server, client), daemon=True).start()
-        self._copy(client, server)
+        with client, socket.create_connection(("127.0.0.1", self._server_port)) as server:
+            back = self._start(self._copy, server, client)
+            self._copy(client, server)
+            back.join()
 
     @staticmethod
     def _copy(source: socket.socket, target: socket.socket) -> None:
@@ -231,7 +239,10 @@ class Gate:
             pass
 
     def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
+        for thread in self._threads:
+            thread.join(timeout=30)
 
 
 def test_a_lease_that_begins_anew_while_a_scan_is_planned(
@@ -263,6 +274,7 @@ def test_a_lease_that_begins_anew_while_a_scan_is_planned(
     reader.join(timeout=60)
     assert found == [-10 * ROWS]
     release(spark)
+    wait_for(lambda: snapshots(postgres) == 0)
     gate.close()
 
 

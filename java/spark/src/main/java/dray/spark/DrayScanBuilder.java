@@ -257,7 +257,8 @@ final class DrayScanBuilder implements SupportsPushDownV2Filters, SupportsPushDo
         List<String> names = List.of(required.fieldNames());
         if (!names.equals(List.of(schema.fieldNames()))) {
             StructType all = schema;
-            schema = new StructType(names.stream().map(all::apply).toArray(StructField[]::new));
+            schema = new StructType(names.stream().map(name -> all.apply(name))
+                    .toArray(StructField[]::new));
         }
         statement = statement.withSelect(DrayTable.columns(schema, dialect));
     }

@@ -3,9 +3,9 @@ package dray.spark;
 /**
  * A stage that computes only some partitions of an RDD.
  *
- * @param id            Spark's number of the stage
- * @param rdd           the RDD's number
- * @param partitions    how many partitions the RDD has
- * @param isOfExecution whether it belongs to an execution of SQL that runs
+ * @param id         Spark's number of the stage
+ * @param rdd        the RDD's number
+ * @param partitions how many partitions the RDD has
+ * @param goesOnMs   how long after it another job may read on
  */
-record PartialStage(int id, int rdd, int partitions, boolean isOfExecution) {}
+record PartialStage(int id, int rdd, int partitions, long goesOnMs) {}

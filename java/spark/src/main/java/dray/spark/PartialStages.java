@@ -43,12 +43,12 @@ final class PartialStages {
     }
 
     /** The stage that is submitted, or null if it computes all partitions. */
-    PartialStage submitted(StageInfo stage, boolean isOfExecution) {
+    PartialStage submitted(StageInfo stage, long goesOnMs) {
         if (stage.attemptNumber() == 0 && stage.shuffleDepId().isEmpty()) {
             RDDInfo of = stage.rddInfos().head();
             if (stage.numTasks() < of.numPartitions()) {
                 PartialStage partial = new PartialStage(
-                        stage.stageId(), of.id(), of.numPartitions(), isOfExecution);
+                        stage.stageId(), of.id(), of.numPartitions(), goesOnMs);
                 running.put(partial.id(),
                         new Running(partial, new LinkedHashSet<>(), new BitSet()));
             }

@@ -18,6 +18,8 @@ final class Pass {
     private final int[] reads;
     /** The last one that has read. */
     private PartialStage stage;
+    /** When it has. */
+    private long readMs;
 
     /** {@code tasks} gives those that have read under the snapshot. */
     Pass(ReadStages scan, Supplier<List<TaskRead>> tasks, PartialStage stage) {
@@ -29,6 +31,7 @@ final class Pass {
 
     synchronized void add(PartialStage reading, int partition) {
         stage = reading;
+        readMs = System.currentTimeMillis();
         reads[partition]++;
     }
 
@@ -52,9 +55,12 @@ final class Pass {
         return tasks.get().stream().anyMatch(task -> task.stage() == last && !task.isToEnd());
     }
 
-    /** Whether a later job may read on. An execution of SQL keeps its snapshots by itself. */
+    private synchronized boolean isInTime() {
+        return System.currentTimeMillis() - readMs < stage.goesOnMs();
+    }
+
+    /** Whether a later job may read on. */
     boolean mayGoOn() {
-        return !stage().isOfExecution() && scan.get() != null && !missing().isEmpty()
-                && !hasEnough();
+        return isInTime() && scan.get() != null && !missing().isEmpty() && !hasEnough();
     }
 }

@@ -50,6 +50,11 @@ import scala.jdk.javaapi.CollectionConverters;
 final class Snapshots extends SparkListener {
     /** The local property that has the number of a thread's execution. */
     private static final String EXECUTION_ID = "spark.sql.execution.id";
+    /**
+     * How Spark names the jobs of PySpark's {@code take()} and the like. Each has an RDD of its
+     * own, and the next one comes at once.
+     */
+    private static final String PYTHON_JOB = "runJob at PythonRDD";
     private static final long LOOK_MS = 1000;
     /** How long parts are kept for a job that has not begun. */
     private static final long UNUSED_MS = 5000;
@@ -255,8 +260,17 @@ final class Snapshots extends SparkListener {
         }
         List<Integer> cached = CollectionConverters.asJava(stage.rddInfos()).stream()
                 .filter(rdd -> rdd.storageLevel().isValid()).map(RDDInfo::id).toList();
-        PartialStage partial = partialStages.submitted(stage, isOfExecution(event.properties()));
+        PartialStage partial = partialStages.submitted(stage, goesOnMs(event));
         submitted = new SubmittedStage(output, isAgain, cached, partial);
+    }
+
+    /** How long after a stage another job may read on. */
+    private long goesOnMs(SparkListenerStageSubmitted event) {
+        if (isOfExecution(event.properties())) {
+            // It keeps its snapshots by itself.
+            return 0;
+        }
+        return event.stageInfo().name().startsWith(PYTHON_JOB) ? UNUSED_MS : Long.MAX_VALUE;
     }
 
     /** Whether the execution runs that began a job. Threads keep its number after its end. */

@@ -21,11 +21,11 @@ class ReadStagesTest {
     private int stages;
 
     private void read(int snapshot, int partition, boolean toEnd) {
-        read(snapshot, partition, toEnd, false);
+        read(snapshot, partition, toEnd, Long.MAX_VALUE);
     }
 
-    private void read(int snapshot, int partition, boolean toEnd, boolean isOfExecution) {
-        PartialStage stage = new PartialStage(stages++, RDD, 3, isOfExecution);
+    private void read(int snapshot, int partition, boolean toEnd, long goesOnMs) {
+        PartialStage stage = new PartialStage(stages++, RDD, 3, goesOnMs);
         List<TaskRead> ofSnapshot = tasks.computeIfAbsent(snapshot, key -> new ArrayList<>());
         ofSnapshot.add(new TaskRead(stage.id(), partition, toEnd));
         scan.hasRead(stage, partition, snapshot, () -> ofSnapshot, begun::add);
@@ -82,7 +82,7 @@ class ReadStagesTest {
 
     @Test
     void rowsOfOtherScans() {
-        PartialStage stage = new PartialStage(0, RDD, 3, false);
+        PartialStage stage = new PartialStage(0, RDD, 3, Long.MAX_VALUE);
         scan.hasRead(stage, 0, 1, List::of, begun::add);
         assertTrue(begun.isEmpty());
         assertEquals("{}", refused(2));
@@ -90,7 +90,7 @@ class ReadStagesTest {
 
     @Test
     void executions() {
-        read(1, 0, TO_END, true);
+        read(1, 0, TO_END, 0);
         assertFalse(begun.get(0).mayGoOn());
         assertEquals("{1, 2}", refused(2));
     }

@@ -203,7 +203,7 @@ class TranslationTest {
         assertTrue(sql(DRAY, difference).startsWith("((CAST(coalesce("), sql(DRAY, difference));
         assertEquals("((coalesce(\"n\", \"n\") - CAST(\"n\" AS numeric(10, 2))) IS NULL)",
                 sql(POSTGRESQL, difference));
-        var column = new SourceColumn("m", DataTypes.createDecimalType(18, 16), "decimal", null);
+        var column = new SourceColumn("m", DataTypes.createDecimalType(18, 16), "numeric", null);
         Predicate product = predicate("IS_NULL", scalar("*", column("m"), column("m")));
         for (Dialect dialect : ALL) {
             Filters filters = Filters.translate(dialect, List.of(column), product);
