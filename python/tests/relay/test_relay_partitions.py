@@ -265,9 +265,11 @@ def test_lost_connections(
     assert one(client, "SELECT 1") == 1
     before = sessions(postgres, maria, name)
     plan = client.partitions(f"SELECT id FROM {TABLE}", at_most=3)
-    for session in sessions(postgres, maria, name) - before:
+    lost = sessions(postgres, maria, name) - before
+    for session in lost:
         kill = {"pg": f"SELECT pg_terminate_backend({session})", "maria": f"KILL {session}"}
         changes(postgres, maria, name, kill[name])
+    wait_until(lambda: not lost & sessions(postgres, maria, name))
     for part in plan:
         with pytest.raises(dray.Error):
             read(part)
