@@ -51,11 +51,6 @@ impl Secrets {
         }
         text + HIDDEN
     }
-
-    /// The length of the longest one.
-    pub(crate) fn bytes_max(&self) -> usize {
-        self.0.first().map_or(0, String::len)
-    }
 }
 
 /// Without the secrets.

@@ -14,7 +14,7 @@ use self::file::{File, run, statement};
 fn sqlite_has_a_limit_of_memory() {
     let file = File::new("CREATE TABLE t (x)");
     file.with_session(false, |session| {
-        let blobs = vec!["randomblob(268000000)"; 100].join(", ");
+        let blobs = ["randomblob(268000000)"; 100].join(", ");
         let error = run(session, &statement(&format!("SELECT {blobs}"))).unwrap_err();
         assert_eq!((error.kind, error.sqlstate.as_str()), (ErrorKind::Resources, "53200"));
         assert!(error.message.contains("out of memory"), "{error:?}");

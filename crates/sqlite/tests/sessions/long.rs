@@ -18,7 +18,7 @@ fn refusal(session: &mut dyn Session, statement: &Statement) -> String {
 fn a_row_has_a_limit() {
     let file = File::new("CREATE TABLE t (x)");
     file.with_session(false, |session| {
-        let blobs = vec!["randomblob(100000)"; 10].join(", ");
+        let blobs = ["randomblob(100000)"; 10].join(", ");
         let mut limited = statement(&format!("SELECT {blobs}"));
         limited.limits.row_bytes_max = 1_000_000;
         assert_eq!(run(session, &limited).unwrap().rows(), 1);
