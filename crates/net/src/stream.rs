@@ -8,6 +8,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::TICK;
 
+/// The peer sends no more. Other systems tell only of an end in both directions.
+#[cfg(target_os = "linux")]
+const HUNG_UP: PollFlags = PollFlags::RDHUP;
+#[cfg(not(target_os = "linux"))]
+const HUNG_UP: PollFlags = PollFlags::HUP;
+
 /// A blocking socket whose reads and writes fail with `WouldBlock` when nothing moves for [`TICK`].
 /// Reads also do so now and then while bytes arrive. Both can be retried.
 #[derive(Debug)]
@@ -67,9 +73,15 @@ impl<S: Read> Read for TimedStream<S> {
     }
 }
 
-impl<S: Write> Write for TimedStream<S> {
+impl<S: Write + AsFd> Write for TimedStream<S> {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        self.timed(|stream| stream.write(buffer))
+        self.timed(|stream| stream.write(buffer)).map_err(|error| {
+            match is_timeout(&error) && self.polls(HUNG_UP) {
+                // Its kernel takes no more bytes, and does not always say why.
+                true => io::Error::new(io::ErrorKind::BrokenPipe, "the server has hung up"),
+                false => error,
+            }
+        })
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -83,12 +95,19 @@ pub trait Readable {
     fn is_readable(&self) -> bool;
 }
 
-impl<S: AsFd> Readable for TimedStream<S> {
-    fn is_readable(&self) -> bool {
-        let mut polled = [PollFd::new(&self.stream, PollFlags::IN)];
+impl<S: AsFd> TimedStream<S> {
+    /// Whether one of these events has come, or the stream has ended in both directions.
+    fn polls(&self, events: PollFlags) -> bool {
+        let mut polled = [PollFd::new(&self.stream, events)];
         let now = Timespec::default();
         // If it can't be asked, the next write or read finds out.
         matches!(poll(&mut polled, Some(&now)), Ok(1..))
+    }
+}
+
+impl<S: AsFd> Readable for TimedStream<S> {
+    fn is_readable(&self) -> bool {
+        self.polls(PollFlags::IN)
     }
 }
 
@@ -161,5 +180,39 @@ pub fn write_all<E>(
             Err(error) if is_timeout(&error) => check()?,
             Err(error) => return Err(failed(error)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Shutdown, TcpListener, TcpStream};
+
+    use super::*;
+
+    #[test]
+    fn a_peer_that_hangs_up_is_noticed_while_it_takes_nothing() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        stream.set_write_timeout(Some(TICK)).unwrap();
+        let (peer, _) = listener.accept().unwrap();
+        let mut stream = TimedStream::new(stream, None);
+        let block = vec![0; 1 << 20];
+        let full = loop {
+            if let Err(error) = stream.write(&block) {
+                break error;
+            }
+        };
+        assert!(is_timeout(&full), "{full}");
+        // It says that it sends no more, and reads nothing.
+        peer.shutdown(Shutdown::Write).unwrap();
+        let began = Instant::now();
+        let ended = loop {
+            match stream.write(&block) {
+                Err(error) if is_timeout(&error) => {}
+                other => break other,
+            }
+            assert!(began.elapsed() < Duration::from_secs(20));
+        };
+        assert_eq!(ended.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
     }
 }
