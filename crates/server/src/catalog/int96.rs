@@ -72,9 +72,11 @@ pub(super) async fn look_at(
         for (types, lost) in
             [(&nanos_types, &mut lost_in_nanos), (&micros_types, &mut lost_in_micros)]
         {
-            if let Some(DataType::Timestamp(unit, _)) = types.get(leaf)
-                && !exact.has(*unit)
-            {
+            let is_exact = match types.get(leaf) {
+                Some(DataType::Timestamp(unit, _)) => exact.has(*unit),
+                _ => false,
+            };
+            if !is_exact {
                 lost.get_or_insert_with(|| column.path().string());
             }
         }
@@ -120,7 +122,10 @@ impl ExactUnits {
     }
 
     fn add(&mut self, value: &Int96) {
-        let &[low, high, day] = value.data() else { return };
+        let &[low, high, day] = value.data() else {
+            self.0 = [false; UNITS.len()];
+            return;
+        };
         let nanoseconds = (u64::from(high) << 32 | u64::from(low)).cast_signed();
         let day = i128::from(i64::from(day.cast_signed()) - EPOCH_DAY);
         let total = day * DAY_NANOSECONDS + i128::from(nanoseconds);
