@@ -164,6 +164,18 @@ def test_nullable_columns_of_all_rows(spark: SparkSession, postgres: PostgresSer
     assert frame.count() == 9999
 
 
+def test_structs_of_several_batches(spark: SparkSession, typed: PostgresServer) -> None:
+    query = (
+        "SELECT ROW(i, 'x' || i, NULL)::outer_type AS s, "
+        "ARRAY[ROW(i, NULL)::inner_type] AS list FROM generate_series(1, 9999) i"
+    )
+    frame = load(spark, typed.uri(), query=query, batchRows=100)
+    sums = "sum(s.i)", "sum(list[0].a)", "count_if(s.t = 'x' || s.i)", "count(s.inner)"
+    (row,) = frame.selectExpr(*sums).collect()
+    assert tuple(row) == (49_995_000, 49_995_000, 9999, 0)
+    assert sum(row.s.i for row in frame.collect()) == 49_995_000
+
+
 @pytest.mark.parametrize(
     ("value", "expected"),
     [

@@ -19,13 +19,24 @@ final class ArrowBatch {
         for (int i = 0; i < columns.length; i++) {
             DirectColumn column = DirectColumn.of(vectors.get(i), types.apply(i).dataType());
             if (column == null) {
-                columns[i] = new ArrowColumnVector(vectors.get(i));
+                columns[i] = borrowed(vectors.get(i));
             } else {
                 columns[i] = column;
                 direct.add(column);
             }
         }
         batch = new ColumnarBatch(columns);
+    }
+
+    /**
+     * Spark closes a batch that it has read before it asks for the next one. A closed struct has
+     * no children any more, into which that would come.
+     */
+    private static ColumnVector borrowed(FieldVector vector) {
+        return new ArrowColumnVector(vector) {
+            @Override
+            public void close() {}
+        };
     }
 
     /** Shows the rows that the vectors hold now. */
