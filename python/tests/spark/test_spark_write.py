@@ -253,6 +253,34 @@ def test_overwriting_deletes_nothing_elsewhere(
     assert rows(postgres, "SELECT count(*) FROM item") == [(1,)]
 
 
+def test_names_that_the_server_would_cut(spark: SparkSession, postgres: PostgresServer) -> None:
+    short, long = "a" * 63, "a" * 64
+    postgres.run(
+        f"DROP TABLE IF EXISTS {short}",
+        f"CREATE TABLE {short} AS SELECT 7::bigint AS id",
+    )
+    catalog(spark, "out", postgres.uri())
+    for start in ("CREATE TABLE", "CREATE OR REPLACE TABLE"):
+        said = failure(
+            lambda start=start: spark.sql(f"{start} out.public.{long} AS SELECT 1 AS id")
+        )
+        assert f"the name {long} has 64 bytes, and names of this server have 63" in said
+    said = failure(lambda: spark.sql(f"CREATE TABLE out.public.`{'ä' * 32}` (id BIGINT)"))
+    assert "has 64 bytes" in said
+    for missing in (f"public.{long}", f"{long}.t"):
+        said = failure(lambda missing=missing: spark.table(f"out.{missing}"))
+        assert "TABLE_OR_VIEW_NOT_FOUND" in said
+    for table in (long, f'public."{long}"'):
+        for mode in ("append", "overwrite"):
+            said = failure(lambda table=table, mode=mode: save(
+                spark.range(5), postgres.uri(), table, mode))  # fmt: skip
+            assert f'which would cut it to "public"."{short}"' in said
+    assert rows(postgres, f"TABLE {short}") == [(7,)]
+    spark.sql(f"CREATE OR REPLACE TABLE out.public.{short} AS SELECT 1 AS id")
+    assert rows(postgres, f"TABLE {short}") == [(1,)]
+    assert unfinished(postgres) == []
+
+
 def test_a_catalog(spark: SparkSession, postgres: PostgresServer) -> None:
     postgres.run("DROP TABLE IF EXISTS new, newer", "DROP VIEW IF EXISTS seen")
     catalog(spark, "out", postgres.uri())

@@ -77,7 +77,12 @@ public final class DrayCatalog implements StagingTableCatalog, SupportsNamespace
     @Override
     public boolean namespaceExists(String[] namespace) {
         return namespace.length == 1 && Rows.read(options, schemata(dialect())
-                + " WHERE schema_name = " + dialect().literal(namespace[0])).length > 0;
+                + " WHERE schema_name = " + named(namespace[0])).length > 0;
+    }
+
+    /** A name to compare with. PostgreSQL would cut a literal to the length of its names. */
+    private String named(String name) {
+        return dialect().literal(name) + (dialect() == Dialect.POSTGRESQL ? "::text" : "");
     }
 
     @Override
@@ -92,7 +97,7 @@ public final class DrayCatalog implements StagingTableCatalog, SupportsNamespace
         checkNamespace(namespace);
         List<Identifier> tables = new ArrayList<>();
         for (String[] row : Rows.read(options, "SELECT table_name FROM information_schema.tables"
-                + " WHERE table_schema = " + dialect().literal(namespace[0]) + " ORDER BY 1")) {
+                + " WHERE table_schema = " + named(namespace[0]) + " ORDER BY 1")) {
             tables.add(Identifier.of(namespace, row[0]));
         }
         return tables.toArray(Identifier[]::new);
@@ -102,9 +107,8 @@ public final class DrayCatalog implements StagingTableCatalog, SupportsNamespace
     public boolean tableExists(Identifier table) {
         String[] namespace = table.namespace();
         return namespace.length == 1 && Rows.read(options, "SELECT table_name FROM"
-                + " information_schema.tables WHERE table_schema = "
-                + dialect().literal(namespace[0]) + " AND table_name = "
-                + dialect().literal(table.name())).length > 0;
+                + " information_schema.tables WHERE table_schema = " + named(namespace[0])
+                + " AND table_name = " + named(table.name())).length > 0;
     }
 
     @Override
@@ -164,6 +168,8 @@ public final class DrayCatalog implements StagingTableCatalog, SupportsNamespace
         }
         checkNamespace(table.namespace());
         NewTable.check(info);
+        NewTable.checkName(table.name(), Integer.parseInt(Rows.read(
+                options, "SELECT pg_catalog.current_setting('max_identifier_length')")[0][0]));
         return new NewTable(options, new TableName(dialect(), table.namespace()[0], table.name()),
                 info.columns(), existing);
     }

@@ -1,5 +1,6 @@
 package dray.spark;
 
+import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Set;
 import org.apache.spark.sql.connector.catalog.Column;
@@ -64,6 +65,19 @@ final class NewTable implements StagedTable, SupportsWrite {
                 throw new DrayException("column " + column.name() + " has a default, an identity or"
                         + " an expression: create the table in the database");
             }
+        }
+    }
+
+    /** Refuses a name that the server would cut: a table of the shorter name is another one. */
+    static void checkName(String name, int bytesMax) {
+        if (name.isEmpty() || name.indexOf('\0') >= 0) {
+            throw new DrayException("the name of a table of PostgreSQL has at least one character,"
+                    + " and none that is NUL: give it another one");
+        }
+        int bytes = name.getBytes(StandardCharsets.UTF_8).length;
+        if (bytes > bytesMax) {
+            throw new DrayException("the name " + name + " has " + bytes + " bytes, and names of"
+                    + " this server have " + bytesMax + ": shorten it");
         }
     }
 

@@ -11,7 +11,7 @@ import java.util.stream.Collectors;
 final class PostgresWrites implements WriteStatements {
     /** What of {@code pg_class} takes rows: tables, partitioned and foreign ones, views. */
     private static final Set<String> KINDS = Set.of("r", "p", "f", "v");
-    private static final String NO_NAME = "42602";
+    private static final Set<String> NO_NAME = Set.of("22023", "42602");
     private static final String NO_PERMISSION = "42501";
     private static final String NO_TABLE = "42P01";
     private static final String LOCK_NOT_AVAILABLE = "55P03";
@@ -25,11 +25,15 @@ final class PostgresWrites implements WriteStatements {
     public Target find(Session session, String name) {
         List<List<String>> rows;
         try {
-            rows = session.ask(8, "SELECT n.nspname, c.relname, c.relkind, a.attname,"
+            rows = session.ask(9, "SELECT n.nspname, c.relname, c.relkind, a.attname,"
                     + " pg_catalog.format_type(a.atttypid, a.atttypmod),"
                     + " a.attnotnull OR t.typnotnull,"
                     + " a.atthasdef OR a.attidentity <> '' OR t.typdefault IS NOT NULL,"
-                    + " a.attgenerated <> ''"
+                    + " a.attgenerated <> '',"
+                    + " (SELECT pg_catalog.max(pg_catalog.octet_length(part))"
+                    + " FROM pg_catalog.unnest(pg_catalog.parse_ident(" + literal(name)
+                    + ")) AS part)"
+                    + " > pg_catalog.current_setting('max_identifier_length')::integer"
                     + " FROM pg_catalog.pg_class c"
                     + " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
                     + " JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid"
@@ -38,7 +42,7 @@ final class PostgresWrites implements WriteStatements {
                     + ")::pg_catalog.oid"
                     + " AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum");
         } catch (DrayException failure) {
-            if (failure.sqlState().equals(NO_NAME)) {
+            if (NO_NAME.contains(failure.sqlState())) {
                 throw Target.noName(name);
             }
             throw failure;
@@ -48,10 +52,14 @@ final class PostgresWrites implements WriteStatements {
                     + " (a catalog creates one: df.writeTo(\"catalog.schema.table\").create())");
         }
         List<String> first = rows.get(0);
+        TableName table = new TableName(Dialect.POSTGRESQL, first.get(0), first.get(1));
+        if (isTrue(first.get(8))) {
+            throw new DrayException(name + " is longer than names of this server, which would cut"
+                    + " it to " + table.sql() + ": give the name that the table has");
+        }
         if (!KINDS.contains(first.get(2))) {
             throw new DrayException(name + " is no table: it takes no rows");
         }
-        TableName table = new TableName(Dialect.POSTGRESQL, first.get(0), first.get(1));
         return new Target(table, rows.stream()
                 .map(row -> new Target.Column(row.get(3), row.get(4), isTrue(row.get(5)),
                         isTrue(row.get(6)), isTrue(row.get(7))))
