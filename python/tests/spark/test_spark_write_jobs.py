@@ -88,6 +88,28 @@ def test_a_commit_that_fails(spark: SparkSession, target: PostgresServer) -> Non
     assert unfinished(target) == []
 
 
+KEPT = {
+    "a trigger": (
+        "CREATE OR REPLACE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS "
+        "'BEGIN RETURN NULL; END'",
+        "CREATE TRIGGER keep BEFORE DELETE ON target FOR EACH ROW EXECUTE FUNCTION keep()",
+    ),
+    "a rule": ("CREATE RULE keep AS ON DELETE TO target DO INSTEAD NOTHING",),
+}
+
+
+@pytest.mark.parametrize("what", KEPT)
+def test_rows_that_can_not_be_deleted(
+    spark: SparkSession, target: PostgresServer, what: str
+) -> None:
+    target.run(*KEPT[what])
+    said = failure(lambda: save(spark.range(10), target.uri(), "target", "overwrite"))
+    assert 'rows of "public"."target" stay although they were deleted' in said
+    assert rows(target, SUM) == OLD and unfinished(target) == []
+    save(spark.range(10), target.uri(), "target", "overwrite", truncate="true")
+    assert rows(target, SUM) == [(10, 10, 45)]
+
+
 def test_a_job_that_is_cancelled(spark: SparkSession, target: PostgresServer) -> None:
     def make(index: int, numbers: Iterator[int]) -> Iterator[int]:
         for number in numbers:

@@ -139,6 +139,11 @@ final class PostgresWrites implements WriteStatements {
         session.run("LOCK TABLE " + target.sql() + " IN SHARE ROW EXCLUSIVE MODE;"
                 + " SET LOCAL row_security = off");
         session.change("DELETE FROM " + target.sql());
+        if (!session.ask(1, "SELECT 1 FROM " + target.sql() + " LIMIT 1").isEmpty()) {
+            throw new DrayException("rows of " + target.sql() + " stay although they were deleted:"
+                    + " a trigger or a rule keeps them (option truncate empties the table without"
+                    + " them)");
+        }
         session.run("SET LOCAL row_security TO DEFAULT");
     }
 
