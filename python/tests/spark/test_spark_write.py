@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from postgres_server import PostgresServer
-from reading import failure, load
+from reading import failure, load, wait_for
 from relay_server import Relay
 from test_spark_options import catalog
-from writing import rows, save, unfinished
+from writing import made_by, rows, save, unfinished
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -238,19 +242,100 @@ def test_a_staging_schema(spark: SparkSession, postgres: PostgresServer) -> None
     assert unfinished(postgres) == []
 
 
+BASKETS = (
+    "DROP SCHEMA IF EXISTS baskets CASCADE",
+    "CREATE SCHEMA baskets",
+    "SET search_path = baskets",
+)
+ADDED = "INSERT INTO basket VALUES (1)"
+CASCADES = "CREATE TABLE item (basket bigint REFERENCES {} ON DELETE CASCADE)"
+BY_KEY = "rows of baskets.item, by its foreign key item_basket_fkey"
+#: Tables, what is overwritten, and the error.
+REFERENCED = {
+    "a table": (
+        ("CREATE TABLE basket (id bigint PRIMARY KEY)", CASCADES.format("basket")),
+        "basket",
+        BY_KEY,
+    ),
+    "a partition": (
+        (
+            "CREATE TABLE basket (id bigint) PARTITION BY RANGE (id)",
+            "CREATE TABLE reed PARTITION OF basket (PRIMARY KEY (id)) DEFAULT",
+            CASCADES.format("reed"),
+        ),
+        "basket",
+        BY_KEY,
+    ),
+    "a partitioned table": (
+        (
+            "CREATE TABLE basket (id bigint PRIMARY KEY) PARTITION BY RANGE (id)",
+            "CREATE TABLE reed PARTITION OF basket DEFAULT",
+            CASCADES.format("basket"),
+        ),
+        "reed",
+        BY_KEY,
+    ),
+    "an inheriting table": (
+        (
+            "CREATE TABLE basket (id bigint)",
+            "CREATE TABLE reed (PRIMARY KEY (id)) INHERITS (basket)",
+            CASCADES.format("reed"),
+        ),
+        "basket",
+        BY_KEY,
+    ),
+    "a view": (
+        (
+            "CREATE TABLE reed (id bigint PRIMARY KEY)",
+            "CREATE VIEW basket AS TABLE reed",
+            CASCADES.format("reed"),
+        ),
+        "basket",
+        '"baskets"."basket" is a view: overwrite the table behind it',
+    ),
+}
+
+
+@pytest.mark.parametrize("what", REFERENCED)
 def test_overwriting_deletes_nothing_elsewhere(
-    spark: SparkSession, postgres: PostgresServer
+    spark: SparkSession, postgres: PostgresServer, what: str
 ) -> None:
-    postgres.run(
-        "DROP TABLE IF EXISTS item, basket",
-        "CREATE TABLE basket (id bigint PRIMARY KEY)",
-        "CREATE TABLE item (basket bigint REFERENCES basket ON DELETE CASCADE)",
-        "INSERT INTO basket VALUES (1)",
-        "INSERT INTO item VALUES (1)",
-    )
-    said = failure(lambda: save(spark.range(5), postgres.uri(), "basket", "overwrite"))
-    assert "rows of item, by its foreign key item_basket_fkey" in said
-    assert rows(postgres, "SELECT count(*) FROM item") == [(1,)]
+    tables, target, expected = REFERENCED[what]
+    added = "INSERT INTO reed VALUES (1)" if what == "an inheriting table" else ADDED
+    postgres.run(*BASKETS, *tables, added, "INSERT INTO item VALUES (1)")
+    said = failure(lambda: save(spark.range(5), postgres.uri(), f"baskets.{target}", "overwrite"))
+    assert expected in said
+    assert rows(postgres, "SELECT count(*) FROM baskets.item") == [(1,)]
+    assert unfinished(postgres) == []
+
+
+def test_a_foreign_key_that_is_added_meanwhile(
+    spark: SparkSession, postgres: PostgresServer, tmp_path: Path
+) -> None:
+    postgres.run(*BASKETS, "CREATE TABLE basket (id bigint PRIMARY KEY)", ADDED)
+    added = tmp_path / "added"
+
+    def add() -> None:
+        try:
+            wait_for(lambda: unfinished(postgres))
+            key = CASCADES.format("basket")
+            postgres.run("SET search_path = baskets", key, "INSERT INTO item VALUES (1)")
+        finally:
+            added.touch()
+
+    def make(index: int, numbers: Iterator[int]) -> Iterator[int]:
+        while not added.exists():
+            time.sleep(0.05)
+        return numbers
+
+    other = threading.Thread(target=add)
+    other.start()
+    frame = made_by(spark, 10, make)
+    said = failure(lambda: save(frame, postgres.uri(), "baskets.basket", "overwrite"))
+    other.join()
+    assert BY_KEY in said
+    assert rows(postgres, "SELECT count(*) FROM baskets.item") == [(1,)]
+    assert unfinished(postgres) == []
 
 
 def test_names_that_the_server_would_cut(spark: SparkSession, postgres: PostgresServer) -> None:

@@ -70,16 +70,30 @@ final class PostgresWrites implements WriteStatements {
         return text.equals("t");
     }
 
-    /** DELETE would also delete or change rows of tables with such foreign keys. */
     @Override
     public void checkEmptying(Session session, TableName table, boolean isTruncate) {
-        if (isTruncate) {
-            return;
+        String oid = "pg_catalog.to_regclass(" + literal(table.sql()) + ")::pg_catalog.oid";
+        if (!session.ask(1, "SELECT 1 FROM pg_catalog.pg_class WHERE relkind = 'v' AND oid = "
+                + oid).isEmpty()) {
+            throw new DrayException(table.sql() + " is a view: overwrite the table behind it");
         }
-        List<List<String>> references = session.ask(2, "SELECT conname, conrelid::regclass"
-                + " FROM pg_catalog.pg_constraint WHERE contype = 'f'"
-                + " AND confdeltype IN ('c', 'n', 'd') AND confrelid = pg_catalog.to_regclass("
-                + literal(table.sql()) + ")");
+        if (!isTruncate) {
+            checkReferences(session, table, oid);
+        }
+    }
+
+    /**
+     * DELETE would also delete or change rows of tables with such foreign keys. It empties
+     * partitions and tables that inherit, too.
+     */
+    private static void checkReferences(Session session, TableName table, String oid) {
+        List<List<String>> references = session.ask(2, "WITH RECURSIVE emptied (oid) AS"
+                + " (SELECT " + oid + " UNION SELECT i.inhrelid FROM pg_catalog.pg_inherits i"
+                + " JOIN emptied ON emptied.oid = i.inhparent)"
+                + " SELECT c.conname, c.conrelid::pg_catalog.regclass"
+                + " FROM pg_catalog.pg_constraint c JOIN emptied ON emptied.oid = c.confrelid"
+                + " WHERE c.contype = 'f' AND c.confdeltype IN ('c', 'n', 'd')"
+                + " ORDER BY c.conparentid, c.oid");
         if (!references.isEmpty()) {
             throw Target.referenced(table, references.get(0).get(0), references.get(0).get(1));
         }
@@ -138,6 +152,8 @@ final class PostgresWrites implements WriteStatements {
         // hides would stay, too.
         session.run("LOCK TABLE " + target.sql() + " IN SHARE ROW EXCLUSIVE MODE;"
                 + " SET LOCAL row_security = off");
+        // A key may have been added since the job began.
+        checkEmptying(session, target, false);
         session.change("DELETE FROM " + target.sql());
         if (!session.ask(1, "SELECT 1 FROM " + target.sql() + " LIMIT 1").isEmpty()) {
             throw new DrayException("rows of " + target.sql() + " stay although they were deleted:"
