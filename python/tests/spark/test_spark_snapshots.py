@@ -15,6 +15,7 @@ from mysql_server import DATABASE, MariaServer
 from postgres_server import PostgresServer
 from reading import JAR, failure, load, snapshots, wait_for
 from relay_server import Relay
+from test_spark_options import catalog
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -164,6 +165,32 @@ def test_tables_of_a_catalog(spark: SparkSession, postgres: PostgresServer, url:
         assert summed("one") == 10 * ROWS
     release(spark)
     assert summed("other") == -11 * ROWS
+
+
+def test_reads_of_a_catalogs_tables(
+    spark: SparkSession, postgres: PostgresServer, url: str
+) -> None:
+    name = f"shelf{abs(hash(url))}"
+    catalog(spark, name, url)
+
+    def summed(table: str, **options: str) -> int:
+        frame = spark.read.options(**options).table(f"{name}.public.{table}")
+        return int(frame.selectExpr("sum(amount)").collect()[0][0])
+
+    assert summed("one", snapshot=NAME) == 10 * ROWS
+    postgres.run(CHANGE)
+    assert summed("other", snapshot=NAME) == -10 * ROWS
+    assert summed("one", snapshot=NAME, pushDown="true") == 10 * ROWS
+    assert summed("other") == -11 * ROWS
+    sql = f"SELECT sum(amount) FROM {name}.public.one WITH ('snapshot' = '{NAME}')"
+    assert spark.sql(sql).collect()[0][0] == 10 * ROWS
+    assert "snapshot is the nearest" in failure(lambda: summed("one", snapshots=NAME))
+    for option in ("url", "dbtable", "numeric"):
+        said = failure(lambda option=option: summed("one", **{option: "other"}))
+        assert f"option {option} can't be given for one use of a table" in said
+    writer = spark.sql("SELECT 1 AS id, 1 AS amount, 'x' AS filler").writeTo(f"{name}.public.one")
+    said = failure(writer.option("dbtable", "other").append)
+    assert "option dbtable can't be given for one use of a table" in said
 
 
 def test_a_lease_that_is_over(spark: SparkSession, postgres: PostgresServer, url: str) -> None:

@@ -71,6 +71,10 @@ final class DrayOptions implements Serializable {
     private static final Set<Name> OF_WRITING = EnumSet.of(Name.url, Name.dbtable, Name.taskMemory,
             Name.connectTimeout, Name.readTimeout, Name.batchRows, Name.batchBytes, Name.truncate,
             Name.stagingSchema);
+    /** Those that a read of a table can have, since its columns stay what they are. */
+    private static final Set<Name> OF_READING = EnumSet.complementOf(EnumSet.of(Name.url,
+            Name.dbtable, Name.query, Name.numeric, Name.nonfinite, Name.truncate,
+            Name.stagingSchema));
     private static final long LEASE_SECONDS = 3600;
     private static final long LEASE_SECONDS_MAX = 24 * 3600;
     static final int PARTS_MAX = 65536;
@@ -104,9 +108,14 @@ final class DrayOptions implements Serializable {
             wrong.add(ofCatalog ? "a catalog has neither dbtable nor query"
                     : "one of the options dbtable and query is needed, and not both");
         }
+        checkValues(wrong);
+    }
+
+    /** Fails if values are wrong, or something else was. */
+    private void checkValues(List<String> wrong) {
         for (Runnable value : List.<Runnable>of(this::atMost, this::bytesPerPartition,
-                this::leaseMs, this::snapshot, this::isPushDown, this::aggregation, this::isTruncate,
-                this::taskMemory)) {
+                this::leaseMs, this::snapshot, this::isPushDown, this::aggregation,
+                this::isTruncate, this::taskMemory)) {
             check(wrong, value);
         }
         if (!wrong.isEmpty()) {
@@ -126,11 +135,39 @@ final class DrayOptions implements Serializable {
         this.values.putAll(values);
     }
 
+    /** These, and what is given for one read. */
+    DrayOptions ofRead(Map<String, String> given) {
+        DrayOptions options = new DrayOptions(values);
+        List<String> wrong = new ArrayList<>();
+        for (Map.Entry<String, String> option : new TreeMap<>(given).entrySet()) {
+            check(wrong, () -> {
+                Name name = name(option.getKey());
+                if (!OF_READING.contains(name)) {
+                    checkOwn(name, option.getValue());
+                }
+                options.values.put(name, option.getValue().trim());
+            });
+        }
+        options.checkValues(wrong);
+        return options;
+    }
+
+    /** Refuses another value than the one by which the table was found. */
+    private void checkOwn(Name name, String given) {
+        if (!given.trim().equals(values.get(name))) {
+            throw new DrayException("option " + name + " can't be given for one use of a table, but"
+                    + " for the table or the catalog");
+        }
+    }
+
     /** These, and what is given for one write. */
     DrayOptions ofWrite(Map<String, String> given) {
         DrayOptions options = new DrayOptions(values);
         for (Map.Entry<String, String> option : new TreeMap<>(given).entrySet()) {
             Name name = name(option.getKey());
+            if (name == Name.url || name == Name.dbtable) {
+                checkOwn(name, option.getValue());
+            }
             if (!OF_WRITING.contains(name)) {
                 throw new DrayException("option " + name + " is for reading: " + name.meaning
                         + " (writing takes " + OF_WRITING.stream().map(Name::name)

@@ -20,7 +20,7 @@ final class DrayTable implements SupportsRead, SupportsWrite {
     private final DrayOptions options;
     private final Description description;
     private final Statement statement;
-    /** Null until a scan asks for it. */
+    /** Null until a scan that pushes down asks for it. */
     private Optional<Pushdown> pushdown;
 
     private DrayTable(String name, DrayOptions options, String all,
@@ -95,12 +95,16 @@ final class DrayTable implements SupportsRead, SupportsWrite {
 
     @Override
     public DrayScanBuilder newScanBuilder(CaseInsensitiveStringMap ofScan) {
-        return new DrayScanBuilder(options, description, this::pushdown, statement);
+        DrayOptions ofRead = options.ofRead(ofScan.asCaseSensitiveMap());
+        return new DrayScanBuilder(ofRead, description, () -> pushdown(ofRead), statement);
     }
 
-    private synchronized Optional<Pushdown> pushdown() {
+    private synchronized Optional<Pushdown> pushdown(DrayOptions ofRead) {
+        if (!ofRead.isPushDown()) {
+            return Optional.empty();
+        }
         if (pushdown == null) {
-            pushdown = Pushdown.of(options, description, statement.from());
+            pushdown = Pushdown.of(ofRead, description, statement.from());
         }
         return pushdown;
     }

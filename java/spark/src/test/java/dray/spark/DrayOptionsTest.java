@@ -130,6 +130,42 @@ class DrayOptionsTest {
     }
 
     @Test
+    void reading() {
+        DrayOptions table = new DrayOptions(
+                Map.of("url", "dray://localhost", "lease", "5", "numeric", "text"), true);
+        DrayOptions read = table.ofRead(Map.of("Snapshot", " month end ", "pushDown", "true"));
+        assertEquals("month end", read.snapshot());
+        assertTrue(read.isPushDown() && !table.isPushDown());
+        assertEquals(5000, read.leaseMs());
+        // Spark hands the options of a table to its scans.
+        assertEquals(table, table.ofRead(Map.of("URL", "dray://localhost", "numeric", "text ")));
+        DrayOptions named = options("dbtable", "t", "truncate", "true");
+        assertEquals(named, named.ofRead(Map.of("dbtable", "t", "truncate", "true")));
+        for (String other : new String[] {"url", "dbtable", "query", "numeric", "nonfinite",
+            "truncate", "stagingSchema"}) {
+            String said = assertThrows(DrayException.class,
+                    () -> table.ofRead(Map.of(other, "other"))).getMessage();
+            assertTrue(said.contains("option " + other + " can't be given for one use"), said);
+        }
+        String said = assertThrows(DrayException.class, () -> table.ofRead(
+                Map.of("snapshots", "a", "numPartitions", "0"))).getMessage();
+        assertTrue(said.contains("snapshot is the nearest") && said.contains("expected a"), said);
+    }
+
+    @Test
+    void writingIntoTheTableOfACatalog() {
+        DrayOptions catalog = new DrayOptions(Map.of("url", "dray://localhost"), true);
+        assertEquals(7, catalog.ofWrite(Map.of("batchRows", "7")).batchRows());
+        for (String other : new String[] {"url", "dbtable"}) {
+            String said = assertThrows(DrayException.class,
+                    () -> catalog.ofWrite(Map.of(other, "other"))).getMessage();
+            assertTrue(said.contains("option " + other + " can't be given for one use"), said);
+        }
+        DrayOptions named = options("dbtable", "t");
+        assertEquals("t", named.ofWrite(Map.of("dbtable", "t", "url", named.url())).dbtable());
+    }
+
+    @Test
     void theReadmeHasAllOptions() throws Exception {
         Path root = Path.of(System.getProperty("dray.root"));
         String readme = Files.readString(root.resolve("java/spark/README.md"));
