@@ -65,8 +65,10 @@ pub(crate) fn plan(
     plan: &PlanOptions,
 ) -> Result<bool, Failure> {
     let mut connection = connect(handle, uri, options)?;
+    let is_alone =
+        connection.kind() == SourceKind::Mysql || connection.dialect() == SourceKind::Other;
     // With an earlier plan, the client says why that can't be.
-    if connection.kind() == SourceKind::Mysql && plan.snapshot.is_none() {
+    if is_alone && plan.snapshot.is_none() {
         return Ok(false);
     }
     let mut cancel = || handle.verdict();

@@ -8,7 +8,10 @@ enum Dialect {
     DRAY('"'),
     POSTGRESQL('"'),
     MYSQL('`'),
-    /** Another database behind a Dray server. */
+    /**
+     * Another database behind a Dray server. How it writes names and limits is not known, so its
+     * statements are only those that were given.
+     */
     OTHER('"');
 
     private final char quote;

@@ -250,7 +250,7 @@ final class DrayScanBuilder implements SupportsPushDownV2Filters, SupportsPushDo
     /** Reads columns whole: Spark may want only some fields of a struct, but takes all of them. */
     @Override
     public void pruneColumns(StructType required) {
-        if (losesOrder() && !required.isEmpty()) {
+        if (dialect == Dialect.OTHER || losesOrder() && !required.isEmpty()) {
             // Spark takes more columns than it needs.
             return;
         }

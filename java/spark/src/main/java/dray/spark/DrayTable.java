@@ -28,7 +28,9 @@ final class DrayTable implements SupportsRead, SupportsWrite {
         this.name = name;
         this.options = options;
         description = Description.of(options, all);
-        this.statement = statement.apply(columns(description.schema(), description.dialect()));
+        List<String> columns = columns(description.schema(), description.dialect());
+        this.statement = description.dialect() == Dialect.OTHER
+                ? Statement.ofQuery(all, columns) : statement.apply(columns);
     }
 
     /** Whatever may stand after FROM. */

@@ -103,8 +103,8 @@ final class NamedSnapshot {
             long end = System.currentTimeMillis() + options.leaseMs();
             if (!Native.plan(holder, options.url(), NOTHING, options.natives(), 1,
                     options.leaseMs(), false, earlier)) {
-                throw new DrayException("option snapshot is \"" + name + "\", and MySQL and MariaDB"
-                        + " have no snapshot that several scans can share (without the option, each"
+                throw new DrayException("option snapshot is \"" + name + "\", and this database"
+                        + " has no snapshot that several scans can share (without the option, each"
                         + " scan has its own)");
             }
             part = Native.parts(holder)[0];

@@ -68,8 +68,9 @@ final class Snapshot {
                 LOG.info("{} parts under one snapshot: {}{}", parts.length, sql,
                         parts.length > 1 ? "" : " (one part: " + Native.reason(handle) + ")");
             } else {
-                LOG.info("one part, read as a whole: MySQL's snapshots can't be given to other"
-                        + " processes, dray serve can hold them: {}", sql);
+                LOG.info("one part, read as a whole: the database's snapshots can't be given to"
+                        + " other processes (dray serve can hold those of MySQL and MariaDB): {}",
+                        sql);
             }
             Snapshot snapshot = new Snapshot(sql, handle, parts, until, snapshots, named);
             context.register(snapshot.receipts);
