@@ -113,6 +113,15 @@ def test_append_and_overwrite(spark: SparkSession, database: MariaServer) -> Non
     assert unfinished(database) == []
 
 
+def test_a_name_that_begins_with_a_digit(spark: SparkSession, database: MariaServer) -> None:
+    database.run("DROP TABLE IF EXISTS 2024_orders", "CREATE TABLE 2024_orders (id bigint)")
+    for name in ("2024_orders", f"{DATABASE}.2024_orders", "`2024_orders`"):
+        save(spark.range(3), database.uri(), name)
+    assert load(spark, database.uri(), dbtable="2024_orders").count() == 9
+    save(spark.range(2), database.uri(), "2024_orders", "overwrite")
+    assert database.rows("SELECT count(*), sum(id) FROM 2024_orders") == [("2", "1")]
+
+
 def test_a_catalog(spark: SparkSession, target: MariaServer) -> None:
     # A catalog keeps its url.
     name = f"sea_{target.port}"

@@ -18,15 +18,18 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 final class DrayTable implements SupportsRead, SupportsWrite {
     private final String name;
     private final DrayOptions options;
+    /** What was given: a table, or something else that takes no rows. */
+    private final String target;
     private final Description description;
     private final Statement statement;
     /** Null until a scan that pushes down asks for it. */
     private Optional<Pushdown> pushdown;
 
-    private DrayTable(String name, DrayOptions options, String all,
+    private DrayTable(String name, DrayOptions options, String target, String all,
             Function<List<String>, Statement> statement) {
         this.name = name;
         this.options = options;
+        this.target = target;
         description = Description.of(options, all);
         List<String> columns = columns(description.schema(), description.dialect());
         this.statement = description.dialect() == Dialect.OTHER
@@ -35,13 +38,13 @@ final class DrayTable implements SupportsRead, SupportsWrite {
 
     /** Whatever may stand after FROM. */
     static DrayTable ofTable(DrayOptions options, String name, String from) {
-        return new DrayTable(name, options, "SELECT * FROM " + from,
+        return new DrayTable(name, options, from, "SELECT * FROM " + from,
                 columns -> Statement.ofTable(from, columns));
     }
 
     static DrayTable ofQuery(DrayOptions options, String query) {
         return new DrayTable(
-                "query", options, query, columns -> Statement.ofQuery(query, columns));
+                "query", options, query, query, columns -> Statement.ofQuery(query, columns));
     }
 
     /** The expressions that read columns of the table. */
@@ -92,7 +95,7 @@ final class DrayTable implements SupportsRead, SupportsWrite {
     @Override
     public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
         return new DrayWriteBuilder(options.ofWrite(info.options().asCaseSensitiveMap()),
-                statement.from(), info.schema());
+                target, info.schema());
     }
 
     @Override
