@@ -113,6 +113,27 @@ def test_append_and_overwrite(spark: SparkSession, database: MariaServer) -> Non
     assert unfinished(database) == []
 
 
+def test_timestamps_with_implicit_defaults(
+    spark: SparkSession, start_mysql: Callable[[str], MariaServer]
+) -> None:
+    """As MySQL 5.7 has them."""
+    database = start_mysql("mysql-8.0")
+    columns = "made timestamp NOT NULL, changed timestamp(6) NOT NULL DEFAULT '2024-01-01'"
+    database.run("DROP TABLE IF EXISTS times", f"CREATE TABLE times (id bigint, {columns})")
+    database.run("SET GLOBAL explicit_defaults_for_timestamp = OFF")
+    try:
+        at = "timestamp'2024-07-01 08:00:00'"
+        frame = spark.sql(f"SELECT 1L AS id, {at} AS made, {at} AS changed")
+        save(frame, database.uri(), "times")
+        null = frame.selectExpr("id", "made", "CAST(NULL AS timestamp) AS changed")
+        assert "changed" in failure(lambda: save(null, database.uri(), "times"))
+    finally:
+        database.run("SET GLOBAL explicit_defaults_for_timestamp = ON")
+    expected = ("1", "2024-07-01 12:00:00", "2024-07-01 12:00:00.000000")
+    assert database.rows("SELECT * FROM times") == [expected]
+    assert unfinished(database) == []
+
+
 def test_a_name_that_begins_with_a_digit(spark: SparkSession, database: MariaServer) -> None:
     database.run("DROP TABLE IF EXISTS 2024_orders", "CREATE TABLE 2024_orders (id bigint)")
     for name in ("2024_orders", f"{DATABASE}.2024_orders", "`2024_orders`"):

@@ -61,13 +61,21 @@ record StagingTable(TableName table, List<Target.Column> columns, StructType dat
 
     /** What stands between the parentheses of CREATE TABLE. */
     String definitions() {
-        // Without NULL, a TIMESTAMP of MySQL may be NOT NULL.
-        return columns.stream()
-                .map(column -> quoted(column.name()) + " " + column.type()
-                        + (column.isNotNull() ? " NOT NULL" : " NULL") + ", ")
+        return columns.stream().map(column -> definition(column) + ", ")
                 .collect(Collectors.joining()) + attempt() + " bigint NOT NULL"
                 + (hasRowNumbers(table) ? ", " + quoted(own(ROW)) + " bigint NOT NULL, PRIMARY KEY ("
                 + attempt() + ", " + quoted(own(ROW)) + ")" : "");
+    }
+
+    private String definition(Target.Column column) {
+        String type = quoted(column.name()) + " " + column.type();
+        if (!column.isNotNull()) {
+            // Without NULL, a TIMESTAMP of MySQL may be NOT NULL.
+            return type + " NULL";
+        }
+        // Without a default, the second one may have one of zeros, which MySQL refuses.
+        return type + " NOT NULL" + (table.dialect() == Dialect.MYSQL
+                && column.type().startsWith("timestamp") ? " DEFAULT '2000-01-01 00:00:00'" : "");
     }
 
     private String quoted(String name) {

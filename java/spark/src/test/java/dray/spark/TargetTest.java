@@ -65,12 +65,17 @@ class TargetTest {
         assertEquals(DataTypes.LongType, staging.rows().apply(1).dataType());
         assertEquals("\"Dray_attempt\" text NULL, \"dray_attempt_\" bigint NOT NULL",
                 staging.definitions());
+        Target.Column time = new Target.Column("t", "timestamp", true, true, false);
+        assertEquals("\"t\" timestamp NOT NULL, \"dray_attempt\" bigint NOT NULL",
+                new StagingTable(TARGET.table(), List.of(time), data("t")).definitions());
         TableName ofMysql = new TableName(Dialect.MYSQL, "shop", "t");
         StagingTable numbered = new StagingTable(ofMysql, List.of(taken), data("DRAY_ATTEMPT"));
         assertEquals(List.of("Dray_attempt", "dray_attempt_", "dray_row"),
                 List.of(numbered.rows().fieldNames()));
         assertEquals("`Dray_attempt` text NULL, `dray_attempt_` bigint NOT NULL, `dray_row` bigint"
                 + " NOT NULL, PRIMARY KEY (`dray_attempt_`, `dray_row`)", numbered.definitions());
+        assertTrue(new StagingTable(ofMysql, List.of(time), data("t")).definitions()
+                .startsWith("`t` timestamp NOT NULL DEFAULT '2000-01-01 00:00:00', "));
     }
 
     @Test
