@@ -91,6 +91,39 @@ def test_catalog_of_postgres(spark: SparkSession, postgres: PostgresServer) -> N
     assert "do everything else in the database" in said
 
 
+def test_what_a_catalog_of_postgres_lists(
+    spark: SparkSession, postgres: PostgresServer, server: Relay
+) -> None:
+    postgres.run(
+        "DROP SCHEMA IF EXISTS kinds CASCADE",
+        "DROP ROLE IF EXISTS looker",
+        "CREATE ROLE looker LOGIN",
+        "CREATE SCHEMA kinds",
+        "GRANT USAGE ON SCHEMA kinds TO looker",
+        "CREATE TABLE kinds.plain AS SELECT 7 AS id",
+        "CREATE TABLE kinds.parted (id integer PRIMARY KEY) PARTITION BY RANGE (id)",
+        "CREATE VIEW kinds.seen AS TABLE kinds.plain",
+        "CREATE MATERIALIZED VIEW kinds.kept AS TABLE kinds.plain",
+        "CREATE MATERIALIZED VIEW kinds.secret AS TABLE kinds.plain",
+        "CREATE SEQUENCE kinds.numbers",
+        "GRANT SELECT ON kinds.kept TO looker",
+        "GRANT SELECT (id) ON kinds.plain TO looker",
+    )
+
+    def listed(name: str) -> list[str]:
+        return [row.tableName for row in spark.sql(f"SHOW TABLES IN {name}.kinds").collect()]
+
+    for name, url in (("whole", postgres.uri()), ("whole_relayed", server.uri("pg"))):
+        catalog(spark, name, url)
+        assert listed(name) == ["kept", "parted", "plain", "secret", "seen"]
+        assert spark.table(f"{name}.kinds.kept").collect()[0].id == 7
+    insert = "INSERT INTO whole.kinds.kept VALUES (8)"
+    assert "is no table: it takes no rows" in failure(lambda: spark.sql(insert))
+    catalog(spark, "part", postgres.uri(user="looker"))
+    assert listed("part") == ["kept", "plain"]
+    assert "TABLE_OR_VIEW_NOT_FOUND" in failure(lambda: spark.table("part.kinds.secret"))
+
+
 def test_catalogs_of_a_server(spark: SparkSession, server: Relay, maria: MariaServer) -> None:
     catalog(spark, "relayed", server.uri("maria"))
     catalog(spark, "direct", maria.uri())

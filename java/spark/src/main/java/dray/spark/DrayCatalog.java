@@ -22,6 +22,19 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * options are those of tables.
  */
 public final class DrayCatalog implements StagingTableCatalog, SupportsNamespaces {
+    /** As the information schema has them, which leaves out materialized views. */
+    private static final String TABLES_OF_POSTGRESQL =
+            "(SELECT n.nspname AS table_schema, c.relname AS table_name"
+            + " FROM pg_catalog.pg_class c"
+            + " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
+            + " WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f')"
+            + " AND NOT pg_catalog.pg_is_other_temp_schema(n.oid)"
+            + " AND (pg_catalog.pg_has_role(c.relowner, 'USAGE')"
+            + " OR pg_catalog.has_table_privilege(c.oid,"
+            + " 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER')"
+            + " OR pg_catalog.has_any_column_privilege(c.oid,"
+            + " 'SELECT, INSERT, UPDATE, REFERENCES'))) AS tables";
+
     private String name;
     private DrayOptions options;
     /** Null until the server was asked. */
@@ -92,12 +105,17 @@ public final class DrayCatalog implements StagingTableCatalog, SupportsNamespace
         return Map.of();
     }
 
+    private String tables(String namespace) {
+        return "SELECT table_name FROM " + (dialect() == Dialect.POSTGRESQL
+                ? TABLES_OF_POSTGRESQL : "information_schema.tables")
+                + " WHERE table_schema = " + named(namespace);
+    }
+
     @Override
     public Identifier[] listTables(String[] namespace) throws NoSuchNamespaceException {
         checkNamespace(namespace);
         List<Identifier> tables = new ArrayList<>();
-        for (String[] row : Rows.read(options, "SELECT table_name FROM information_schema.tables"
-                + " WHERE table_schema = " + named(namespace[0]) + " ORDER BY 1")) {
+        for (String[] row : Rows.read(options, tables(namespace[0]) + " ORDER BY 1")) {
             tables.add(Identifier.of(namespace, row[0]));
         }
         return tables.toArray(Identifier[]::new);
@@ -106,8 +124,7 @@ public final class DrayCatalog implements StagingTableCatalog, SupportsNamespace
     @Override
     public boolean tableExists(Identifier table) {
         String[] namespace = table.namespace();
-        return namespace.length == 1 && Rows.read(options, "SELECT table_name FROM"
-                + " information_schema.tables WHERE table_schema = " + named(namespace[0])
+        return namespace.length == 1 && Rows.read(options, tables(namespace[0])
                 + " AND table_name = " + named(table.name())).length > 0;
     }
 
