@@ -124,6 +124,22 @@ def test_what_a_catalog_of_postgres_lists(
     assert "TABLE_OR_VIEW_NOT_FOUND" in failure(lambda: spark.table("part.kinds.secret"))
 
 
+@pytest.mark.parametrize("setting", ["on", "off"])
+def test_a_name_with_a_backslash(
+    spark: SparkSession, postgres: PostgresServer, setting: str
+) -> None:
+    postgres.run(r'DROP TABLE IF EXISTS "a\b", "\new"', r'CREATE TABLE "a\b" AS SELECT 7 AS id')
+    options = f"?options=-c%20standard_conforming_strings%3D{setting}"
+    catalog(spark, f"strings_{setting}", postgres.uri(options=options))
+    table = rf"strings_{setting}.public.`a\b`"
+    assert [row.id for row in spark.table(table).collect()] == [7]
+    spark.sql(f"INSERT INTO {table} VALUES (8)")
+    spark.sql(f"CREATE TABLE strings_{setting}.public.`\\new` (id BIGINT COMMENT 'a \\\\ key')")
+    sql = r"""SELECT id, col_description('"\new"'::regclass, 1) FROM "a\b" ORDER BY id"""
+    with postgres.connect() as connection:
+        assert connection.execute(sql).fetchall() == [(7, "a \\ key"), (8, "a \\ key")]
+
+
 def test_catalogs_of_a_server(spark: SparkSession, server: Relay, maria: MariaServer) -> None:
     catalog(spark, "relayed", server.uri("maria"))
     catalog(spark, "direct", maria.uri())

@@ -41,9 +41,15 @@ enum Dialect {
         return mark + name.replace(mark, mark + mark) + mark;
     }
 
-    /** A string as a literal. Neither MySQL's backslashes nor quotes end it. */
+    /**
+     * A string as a literal. Neither quotes nor the backslashes of MySQL end it, nor those of
+     * PostgreSQL under any setting of {@code standard_conforming_strings}.
+     */
     String literal(String text) {
-        String doubled = text.replace("'", "''");
-        return "'" + (this == MYSQL ? doubled.replace("\\", "\\\\") : doubled) + "'";
+        String quoted = "'" + text.replace("'", "''") + "'";
+        if (text.indexOf('\\') < 0 || this != MYSQL && this != POSTGRESQL) {
+            return quoted;
+        }
+        return (this == POSTGRESQL ? "E" : "") + quoted.replace("\\", "\\\\");
     }
 }

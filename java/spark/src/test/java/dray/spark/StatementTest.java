@@ -79,7 +79,9 @@ class StatementTest {
     void quotes() {
         assertEquals("\"a\"\"b`\"", Dialect.POSTGRESQL.quoted("a\"b`"));
         assertEquals("`a\"b```", Dialect.MYSQL.quoted("a\"b`"));
-        assertEquals("'it''s \\'", Dialect.POSTGRESQL.literal("it's \\"));
+        assertEquals("E'it''s \\\\'", Dialect.POSTGRESQL.literal("it's \\"));
+        assertEquals("'it''s'", Dialect.POSTGRESQL.literal("it's"));
+        assertEquals("'it''s \\'", Dialect.DRAY.literal("it's \\"));
         assertEquals("'it''s \\\\'", Dialect.MYSQL.literal("it's \\"));
     }
 }
