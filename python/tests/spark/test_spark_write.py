@@ -338,6 +338,29 @@ def test_a_foreign_key_that_is_added_meanwhile(
     assert unfinished(postgres) == []
 
 
+def test_a_foreign_table(spark: SparkSession, postgres: PostgresServer) -> None:
+    postgres.run(
+        "CREATE EXTENSION IF NOT EXISTS postgres_fdw",
+        "DROP SERVER IF EXISTS own CASCADE",
+        "DROP TABLE IF EXISTS home",
+        "CREATE SERVER own FOREIGN DATA WRAPPER postgres_fdw OPTIONS "
+        f"(host '127.0.0.1', port '{postgres.port}', dbname 'postgres')",
+        "CREATE USER MAPPING FOR postgres SERVER own OPTIONS (user 'postgres')",
+        "CREATE TABLE home (id bigint)",
+        "CREATE FOREIGN TABLE far (id bigint) SERVER own OPTIONS (table_name 'home')",
+    )
+    save(spark.range(3), postgres.uri(), "far")
+    start = postgres.log_bytes()
+    said = failure(lambda: save(spark.range(5), postgres.uri(), "far", "overwrite"))
+    assert '"public"."far" is a foreign table' in said
+    # It is known before any row is sent.
+    assert " FROM STDIN" not in postgres.log(start)
+    assert rows(postgres, "SELECT count(*) FROM home") == [(3,)]
+    save(spark.range(5), postgres.uri(), "far", "overwrite", truncate="true")
+    assert rows(postgres, "SELECT count(*) FROM home") == [(5,)]
+    assert unfinished(postgres) == []
+
+
 def test_names_that_the_server_would_cut(spark: SparkSession, postgres: PostgresServer) -> None:
     short, long = "a" * 63, "a" * 64
     postgres.run(

@@ -9,8 +9,10 @@ import java.util.stream.Collectors;
  * there afterwards, the transaction was undone.
  */
 final class PostgresWrites implements WriteStatements {
+    private static final String FOREIGN = "f";
+    private static final String VIEW = "v";
     /** What of {@code pg_class} takes rows: tables, partitioned and foreign ones, views. */
-    private static final Set<String> KINDS = Set.of("r", "p", "f", "v");
+    private static final Set<String> KINDS = Set.of("r", "p", FOREIGN, VIEW);
     private static final Set<String> NO_NAME = Set.of("22023", "42602");
     private static final String NO_PERMISSION = "42501";
     private static final String NO_TABLE = "42P01";
@@ -73,9 +75,16 @@ final class PostgresWrites implements WriteStatements {
     @Override
     public void checkEmptying(Session session, TableName table, boolean isTruncate) {
         String oid = "pg_catalog.to_regclass(" + literal(table.sql()) + ")::pg_catalog.oid";
-        if (!session.ask(1, "SELECT 1 FROM pg_catalog.pg_class WHERE relkind = 'v' AND oid = "
-                + oid).isEmpty()) {
-            throw new DrayException(table.sql() + " is a view: overwrite the table behind it");
+        for (List<String> row : session.ask(
+                1, "SELECT relkind FROM pg_catalog.pg_class WHERE oid = " + oid)) {
+            if (row.get(0).equals(VIEW)) {
+                throw new DrayException(table.sql() + " is a view: overwrite the table behind it");
+            }
+            if (row.get(0).equals(FOREIGN) && !isTruncate) {
+                throw new DrayException(table.sql() + " is a foreign table, which can't be locked"
+                        + " against other writers: overwrite the table behind it (or give option"
+                        + " truncate, if the foreign server can)");
+            }
         }
         if (!isTruncate) {
             checkReferences(session, table, oid);
