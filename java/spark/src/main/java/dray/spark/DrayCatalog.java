@@ -3,6 +3,10 @@ package dray.spark;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.regex.Pattern;
+import org.apache.spark.SparkEnv;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
@@ -15,6 +19,8 @@ import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.catalog.TableInfo;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * A catalog of a database's tables: {@code spark.sql.catalog.shop=dray.spark.DrayCatalog} and
@@ -22,6 +28,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * options are those of tables.
  */
 public final class DrayCatalog implements StagingTableCatalog, SupportsNamespaces {
+    private static final Logger LOG = LoggerFactory.getLogger(DrayCatalog.class);
     /** As the information schema has them, which leaves out materialized views. */
     private static final String TABLES_OF_POSTGRESQL =
             "(SELECT n.nspname AS table_schema, c.relname AS table_name"
@@ -35,6 +42,15 @@ public final class DrayCatalog implements StagingTableCatalog, SupportsNamespace
             + " OR pg_catalog.has_any_column_privilege(c.oid,"
             + " 'SELECT, INSERT, UPDATE, REFERENCES'))) AS tables";
 
+    /** What a url has that nobody else should see. A Dray server's has a token before its host. */
+    private static final Pattern SECRET =
+            Pattern.compile("(?i)://[^@]*:[^@]+@|^drays?://[^/@]+@|\\bpassword\\s*=");
+    private static final String REDACTION = "spark.redaction.regex";
+    /** What all versions of Spark hide if {@link #REDACTION} is not set. */
+    private static final String REDACTED = "(?i)secret|password|token|access[.]?key";
+    /** The catalogs whose urls were warned of. */
+    private static final Set<String> WARNED = ConcurrentHashMap.newKeySet();
+
     private String name;
     private DrayOptions options;
     /** Null until the server was asked. */
@@ -44,6 +60,24 @@ public final class DrayCatalog implements StagingTableCatalog, SupportsNamespace
     public void initialize(String name, CaseInsensitiveStringMap given) {
         this.name = name;
         options = new DrayOptions(given.asCaseSensitiveMap(), true);
+        SparkEnv spark = SparkEnv.get();
+        String redaction = spark == null ? REDACTED : spark.conf().get(REDACTION, REDACTED);
+        if (isShown(name, options.url(), redaction) && WARNED.add(name)) {
+            LOG.warn("the url of the catalog {} has a password or a token, and Spark shows it in"
+                    + " its UI and event log: use a password file, or let {} match {}", name,
+                    REDACTION, setting(name));
+        }
+    }
+
+    private static String setting(String name) {
+        return "spark.sql.catalog." + name + ".url";
+    }
+
+    /** Whether Spark shows a secret that the url of a catalog has. */
+    static boolean isShown(String name, String url, String redaction) {
+        Pattern hidden = Pattern.compile(redaction);
+        return SECRET.matcher(url).find() && !hidden.matcher(setting(name)).find()
+                && !hidden.matcher(url).find();
     }
 
     @Override
