@@ -112,8 +112,12 @@ run_plan(DrayPlan plan, DrayOptions *options, const char *source, instr_time sta
 	uint64		rows;
 	int32		code;
 
-	/* As COPY does: this command sees its own changes. */
-	PushCopiedSnapshot(GetActiveSnapshot());
+	/*
+	 * As a SELECT does, and COPY does not: the snapshot is taken once the statement's locks are
+	 * held. Whoever held them may have put other rows in a table's place, which an earlier snapshot
+	 * does not see. As in COPY, this command sees its transaction's own changes.
+	 */
+	PushCopiedSnapshot(GetTransactionSnapshot());
 	UpdateActiveSnapshotCommandId();
 
 	/* The receiver needs the types of the result, which are known once the executor has started. */

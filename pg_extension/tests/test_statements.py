@@ -1,5 +1,7 @@
 """The rules of COPY: privileges, kinds of statements, and visibility."""
 
+import time
+
 import pytest
 from client import Limits, ServerError
 
@@ -205,6 +207,31 @@ def test_snapshot(server, connection):
         assert other.copy("s.parent").columns() == [[1, 100]]
         other.run("DELETE FROM ONLY s.parent WHERE a = 100")
     connection.run("COMMIT")
+
+
+@pytest.mark.parametrize("what", ["s.changing", "(SELECT * FROM s.changing ORDER BY 1)"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        "TRUNCATE s.changing; INSERT INTO s.changing VALUES (1), (2)",
+        "ALTER TABLE s.changing ALTER a TYPE bigint",
+        "CREATE TABLE s.next AS SELECT * FROM s.changing; DROP TABLE s.changing; "
+        "ALTER TABLE s.next RENAME TO changing",
+    ],
+)
+def test_rows_that_came_while_it_waited_for_a_lock(server, connection, change, what):
+    connection.run(
+        "DROP TABLE IF EXISTS s.changing; CREATE TABLE s.changing (a) AS VALUES (1), (2); "
+        "SELECT pg_catalog.dray_load()"
+    )
+    with server.connect() as other:
+        other.run(f"BEGIN; {change}")
+        connection.send(f"COPY {what} TO STDOUT (FORMAT dray)")
+        waits = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+        while other.value(waits) == "0":
+            time.sleep(0.01)
+        other.run("COMMIT")
+    assert connection.read_result().columns() == [[1, 2]]
 
 
 def test_own_changes_and_temporary_tables(connection):
