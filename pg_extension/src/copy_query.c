@@ -8,9 +8,12 @@
  */
 #include "dray.h"
 
+#include "access/htup_details.h"
 #include "access/table.h"
+#include "access/xact.h"
 #include "catalog/objectaddress.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_constraint.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "parser/parse_relation.h"
@@ -19,6 +22,8 @@
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
+#include "utils/snapmgr.h"
+#include "utils/syscache.h"
 
 static void
 check_relation_kind(Relation rel)
@@ -239,15 +244,50 @@ only_query(List *rewritten)
 	return query;
 }
 
+/*
+ * Whether the transaction's snapshot sees this row of the catalog.
+ */
 static bool
-is_not_null(TupleDesc desc, AttrNumber number)
+is_in_snapshot(HeapTuple tuple)
 {
+	return !XidInMVCCSnapshot(HeapTupleHeaderGetXmin(tuple->t_data), GetTransactionSnapshot());
+}
+
+/*
+ * Whether a column that is not NULL at present is so in the transaction's snapshot, too: the lock
+ * came after it, and in between NULLs may have been replaced, and the constraint added.
+ */
+static bool
+was_not_null(Oid relid, AttrNumber number)
+{
+	HeapTuple	tuple = SearchSysCache2(ATTNUM, ObjectIdGetDatum(relid), Int16GetDatum(number));
+	bool		was = HeapTupleIsValid(tuple) && is_in_snapshot(tuple);
+
+	if (HeapTupleIsValid(tuple))
+		ReleaseSysCache(tuple);
+#if PG_VERSION_NUM >= 180000
+	/* To validate a constraint changes no more than its own row. Tables of the catalog have none. */
+	tuple = findNotNullConstraintAttnum(relid, number);
+	was = was && (!HeapTupleIsValid(tuple) || is_in_snapshot(tuple));
+#endif
+	return was;
+}
+
+static bool
+is_not_null(Relation rel, AttrNumber number)
+{
+	TupleDesc	desc = RelationGetDescr(rel);
+
 #if PG_VERSION_NUM >= 180000
 	/* A constraint that is not validated says nothing. */
-	return TupleDescCompactAttr(desc, number - 1)->attnullability == ATTNULLABLE_VALID;
+	if (TupleDescCompactAttr(desc, number - 1)->attnullability != ATTNULLABLE_VALID)
+		return false;
 #else
-	return TupleDescAttr(desc, number - 1)->attnotnull;
+	if (!TupleDescAttr(desc, number - 1)->attnotnull)
+		return false;
 #endif
+	/* A snapshot of the statement's own is taken later, when the lock is held. */
+	return !IsolationUsesXactSnapshot() || was_not_null(RelationGetRelid(rel), number);
 }
 
 /*
@@ -285,7 +325,7 @@ columns_not_null(const Query *query, const PlannedStmt *plan)
 			Var		   *var = (Var *) target->expr;
 
 			if (var->varno == 1 && var->varlevelsup == 0 && var->varattno > 0 &&
-				is_not_null(RelationGetDescr(rel), var->varattno))
+				is_not_null(rel, var->varattno))
 				not_null = bms_add_member(not_null, column);
 		}
 		column++;

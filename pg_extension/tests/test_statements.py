@@ -460,6 +460,32 @@ def test_columns_that_cannot_be_null(server, connection):
     connection.run("ROLLBACK")
 
 
+def test_a_constraint_that_is_younger_than_the_rows(server, connection):
+    other_way = server.version >= 18
+    connection.run("CREATE TABLE s.filled (a int, b int); INSERT INTO s.filled VALUES (1, NULL)")
+    if other_way:
+        connection.run("ALTER TABLE s.filled ADD CONSTRAINT later NOT NULL b NOT VALID")
+
+    def column(query):
+        result = connection.copy(query)
+        return result.schema()[0].nullable, result.columns()[0]
+
+    connection.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1")
+    with server.connect() as other:
+        other.run("UPDATE s.filled SET b = 2")
+        other.run(
+            "ALTER TABLE s.filled VALIDATE CONSTRAINT later"
+            if other_way
+            else "ALTER TABLE s.filled ALTER b SET NOT NULL"
+        )
+    assert column("(SELECT b FROM s.filled)") == (True, [None])
+    # This one is older.
+    assert column("s.t (a)") == (False, [1, 2, 3])
+    connection.run("COMMIT")
+    assert column("(SELECT b FROM s.filled)") == (False, [2])
+    connection.run("DROP TABLE s.filled")
+
+
 def test_progress(server, connection):
     connection.run("SELECT pg_catalog.dray_load()")
     connection.send(
