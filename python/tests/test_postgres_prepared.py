@@ -93,6 +93,14 @@ def test_columns_that_change(client: Client, filled: PostgresServer) -> None:
         client.list(select)
 
 
+@pytest.mark.parametrize(
+    "literal", ["'now'", r"E'n\x6fw'", r"U&'n\006fw'", "'no'\n'w'", "$$ now $$"]
+)
+def test_the_present_is_that_of_each_run(client: Client, literal: str) -> None:
+    sql = f"SELECT {literal}::timestamptz::text"
+    assert len({client.list(sql)[0] for _ in range(RUNS)}) == RUNS
+
+
 def test_what_a_name_means_now(client: Client, filled: PostgresServer) -> None:
     filled.run(
         "CREATE OR REPLACE FUNCTION shadow() RETURNS void LANGUAGE sql "

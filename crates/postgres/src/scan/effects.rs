@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::is_unicode_escape;
+use super::literals::is_unicode_escape;
 use super::references::{folded, is_called};
 use crate::sql::{Token, enclosable, tokens};
 

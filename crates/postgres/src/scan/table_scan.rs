@@ -8,9 +8,10 @@
 
 use std::fmt;
 
+use super::aggregate;
+use super::literals::{is_unicode_escape, may_be_unstable};
 use super::plan::{is_tid_range_aggregate, is_tid_range_scan};
 use super::references::{References, Unreadable};
-use super::{aggregate, is_unicode_escape};
 use crate::sql::{Token, TokenKind, enclosable, tokens};
 
 /// Words that no table scan has.
@@ -53,8 +54,6 @@ const UNSTABLE: &[&str] = &[
     "system_user",
     "user",
 ];
-/// Words that mean another time in each transaction, in a literal that is read as a time.
-const UNSTABLE_TIMES: &[&str] = &["now", "today", "tomorrow", "yesterday"];
 
 /// A query that reads filtered rows of one table, each row on its own, or that aggregates them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -183,7 +182,7 @@ fn check_words(tokens: &[Token<'_>], escapes: bool, aggregates: bool) -> Result<
             TokenKind::Word if UNSTABLE.contains(&lower.as_str()) => {
                 return Err(NotSplittable::TimeOrUser);
             }
-            TokenKind::Literal if may_be_unstable(&lower, escapes) => {
+            TokenKind::Literal if may_be_unstable(token.text, escapes) => {
                 return Err(NotSplittable::TimeOrUser);
             }
             TokenKind::Other if token.text == "$" => return Err(NotSplittable::Parameters),
@@ -272,23 +271,6 @@ fn table(from: &[Token<'_>]) -> Result<(String, String), NotSplittable> {
         _ => return Err(wrong),
     };
     Ok((table, alias.to_owned()))
-}
-
-/// Whether a literal in lower case may contain a word for the present time. One with escapes or
-/// continuations may.
-fn may_be_unstable(lower: &str, escapes: bool) -> bool {
-    let plain = lower
-        .strip_prefix('e')
-        .unwrap_or(lower)
-        .strip_prefix('\'')
-        .and_then(|text| text.strip_suffix('\''));
-    let has_escapes = (escapes || lower.starts_with('e')) && lower.contains('\\');
-    let has_continuations = plain.is_some_and(|text| text.replace("''", "").contains('\''));
-    has_escapes && plain.is_some()
-        || has_continuations
-        || lower
-            .split(|char: char| !char.is_ascii_alphabetic())
-            .any(|word| UNSTABLE_TIMES.contains(&word))
 }
 
 #[cfg(test)]

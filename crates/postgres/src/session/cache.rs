@@ -12,7 +12,7 @@ use super::prepare::{Columns, Described};
 use super::rows::BindReport;
 use super::{BOUND, Session, State, invalid};
 use crate::error::{CancelCheck, Error, ErrorKind, Result};
-use crate::scan::{controls_transaction, preserves_session};
+use crate::scan::{controls_transaction, has_unstable_literal, preserves_session};
 
 /// The most statements that are cached.
 const STATEMENTS_MAX: usize = 64;
@@ -26,7 +26,8 @@ pub(super) struct CachedStatement {
     pub(super) types: TypeOptions,
     pub(super) described: Described,
     pub(super) columns: Columns,
-    /// The name of its prepared statement at the server, from its second run on.
+    /// The name of its prepared statement at the server, from its second run on; None if it has to
+    /// be parsed for each run.
     pub(super) prepared: Option<String>,
 }
 
@@ -123,7 +124,9 @@ impl<S: Read + Write> Session<S> {
             };
         }
         self.cache.close_obsolete(self.messages.out())?;
-        cached.prepared = self.cache.next_name();
+        if !has_unstable_literal(&cached.statement, self.escapes()) {
+            cached.prepared = self.cache.next_name();
+        }
         let name = cached.prepared.clone().unwrap_or_default();
         let out = self.messages.out();
         frontend::parse(&name, &cached.statement, cached.oids.iter().copied(), out)
