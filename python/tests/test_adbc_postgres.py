@@ -228,6 +228,18 @@ def test_transactions(transactions: dbapi.Connection, filled: PostgresServer) ->
             transactions.adbc_connection.commit()
 
 
+def test_settings_end_with_a_transaction(transactions: dbapi.Connection) -> None:
+    sql = "SELECT extract(epoch FROM '2024-01-01 00:00'::timestamptz)::integer"
+    expected = rows(transactions, sql)
+    for end in (transactions.commit, transactions.rollback):
+        rows(transactions, "SET LOCAL TIME ZONE 'Asia/Tokyo'")
+        for _ in range(4):
+            assert rows(transactions, sql) != expected
+        end()
+        for _ in range(4):
+            assert rows(transactions, sql) == expected
+
+
 def test_what_is_not_committed_is_rolled_back(filled: PostgresServer) -> None:
     filled.run("DROP TABLE IF EXISTS lost", "CREATE TABLE lost (a integer)")
     with connect(filled.uri(), autocommit=False) as connection:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import psycopg
 import pytest
 from postgres_client import Client
@@ -93,12 +95,67 @@ def test_columns_that_change(client: Client, filled: PostgresServer) -> None:
         client.list(select)
 
 
+@pytest.fixture
+def changing(filled: PostgresServer) -> Iterator[str]:
+    """A statement that reads all columns of a table of its own."""
+    filled.run("CREATE TABLE columns (a integer)", "INSERT INTO columns VALUES (1)")
+    yield "SELECT * FROM columns"
+    filled.run("DROP TABLE columns")
+
+
+@pytest.mark.parametrize("runs", range(1, RUNS))
+@pytest.mark.parametrize("end", ["ROLLBACK", "ABORT AND CHAIN", "ROLLBACK TO s"])
+def test_columns_that_change_back(client: Client, changing: str, end: str, runs: int) -> None:
+    client.list("BEGIN")
+    client.list("SAVEPOINT s")
+    client.list("ALTER TABLE columns ADD b text DEFAULT 'new'")
+    for _ in range(runs):
+        assert client.list(changing) == [(1, "new")]
+    client.list(end)
+    for _ in range(runs):
+        assert client.list(changing) == [(1,)]
+    client.list("ROLLBACK")
+
+
 @pytest.mark.parametrize(
     "literal", ["'now'", r"E'n\x6fw'", r"U&'n\006fw'", "'no'\n'w'", "$$ now $$"]
 )
 def test_the_present_is_that_of_each_run(client: Client, literal: str) -> None:
     sql = f"SELECT {literal}::timestamptz::text"
     assert len({client.list(sql)[0] for _ in range(RUNS)}) == RUNS
+
+
+@pytest.mark.parametrize(
+    "end", ["COMMIT", "END", "ROLLBACK", "ABORT", "COMMIT AND CHAIN", "ROLLBACK TO s"]
+)
+@pytest.mark.parametrize(
+    ("setting", "sql"),
+    [
+        (
+            "TimeZone TO 'Asia/Tokyo'",
+            "SELECT extract(epoch FROM '2024-01-01 00:00'::timestamptz)::integer",
+        ),
+        ("DateStyle TO 'ISO, DMY'", "SELECT '01/02/2024'::date - '2024-01-01'::date"),
+        (
+            "IntervalStyle TO sql_standard",
+            "SELECT extract(epoch FROM '-1 1:00:00'::interval)::integer",
+        ),
+    ],
+)
+def test_settings_of_a_transaction(
+    client: Client, filled: PostgresServer, setting: str, sql: str, end: str
+) -> None:
+    with filled.connect() as other:
+        expected = other.execute(sql).fetchall()
+    client.list("BEGIN")
+    client.list("SAVEPOINT s")
+    client.list(f"SET LOCAL {setting}")
+    for _ in range(RUNS):
+        assert client.list(sql) != expected
+    client.list(end)
+    for _ in range(RUNS):
+        assert client.list(sql) == expected
+    client.list("ROLLBACK")
 
 
 def test_what_a_name_means_now(client: Client, filled: PostgresServer) -> None:

@@ -332,7 +332,7 @@ impl<S: Read + Write> Session<S> {
                 left -= count;
             }
             if header.tag == b'Z' {
-                self.status = scratch[0];
+                self.note_status(scratch[0]);
                 return Ok(());
             }
         }
@@ -354,7 +354,7 @@ impl<S: Read + Write> Session<S> {
             };
             match message {
                 Message::ReadyForQuery(body) => {
-                    self.status = body.status();
+                    self.note_status(body.status());
                     return outcome;
                 }
                 // A deferred constraint, for example, fails only when the statement commits.
@@ -366,6 +366,14 @@ impl<S: Read + Write> Session<S> {
                 }
                 _ => {}
             }
+        }
+    }
+
+    /// Notes the transaction status of a ReadyForQuery.
+    fn note_status(&mut self, status: u8) {
+        self.status = status;
+        if !self.is_in_transaction() {
+            self.cache.end_transaction();
         }
     }
 

@@ -42,6 +42,9 @@ pub(super) struct StatementCache {
     names_given: u64,
     /// Prepared statements that the server can forget.
     obsolete: Vec<String>,
+    /// A statement of the open transaction may have changed what others mean. Its end may take that
+    /// back, and so may a savepoint.
+    changed_in_transaction: bool,
 }
 
 impl StatementCache {
@@ -77,6 +80,13 @@ impl StatementCache {
     /// Forgets all statements.
     pub(super) fn clear(&mut self) {
         self.obsolete.extend(self.statements.drain(..).filter_map(|cached| cached.prepared));
+    }
+
+    /// Notes that no transaction is open.
+    pub(super) fn end_transaction(&mut self) {
+        if std::mem::take(&mut self.changed_in_transaction) {
+            self.clear();
+        }
     }
 
     fn next_name(&mut self) -> Option<String> {
@@ -151,13 +161,21 @@ impl<S: Read + Write> Session<S> {
     }
 
     /// Clears the cache if a statement may change what others mean without a word from the server:
-    /// it may be DEALLOCATE, or create a temporary table with another's name.
+    /// it may be DEALLOCATE, create a temporary table with another's name, or set how literals are
+    /// read.
     pub(super) fn invalidate_cache(&mut self, statement: &str) {
-        let escapes = self.escapes();
-        let changes_nothing =
-            || preserves_session(statement, escapes) || controls_transaction(statement, escapes);
-        if !self.cache.statements.is_empty() && !changes_nothing() {
-            self.cache.clear();
+        if self.cache.statements.is_empty() && !self.is_in_transaction() {
+            return;
         }
+        let escapes = self.escapes();
+        if preserves_session(statement, escapes) {
+            return;
+        }
+        if !controls_transaction(statement, escapes) {
+            self.cache.changed_in_transaction = self.is_in_transaction();
+        } else if !self.cache.changed_in_transaction {
+            return;
+        }
+        self.cache.clear();
     }
 }
