@@ -104,6 +104,34 @@ def changing(filled: PostgresServer) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("runs", range(1, RUNS))
+def test_columns_that_change_between_runs(
+    client: Client, filled: PostgresServer, changing: str, runs: int
+) -> None:
+    for _ in range(runs):
+        assert client.list(changing) == [(1,)]
+    filled.run("ALTER TABLE columns ADD b text DEFAULT 'new'")
+    for _ in range(runs):
+        assert client.list(changing) == [(1, "new")]
+    # As many columns, and of a size that the old ones can't have.
+    filled.run(f"ALTER TABLE columns ALTER a TYPE bigint USING {1 << 40}")
+    for _ in range(runs):
+        assert client.list(changing) == [(1 << 40, "new")]
+
+
+def test_columns_that_changed_before_a_transaction(
+    client: Client, filled: PostgresServer, changing: str
+) -> None:
+    # The first run through the extension is not remembered.
+    for _ in range(2 if client.extension else 1):
+        assert client.list(changing) == [(1,)]
+    filled.run("ALTER TABLE columns ADD b text DEFAULT 'new'")
+    client.list("BEGIN")
+    for _ in range(RUNS):
+        assert client.list(changing) == [(1, "new")]
+    client.list("COMMIT")
+
+
+@pytest.mark.parametrize("runs", range(1, RUNS))
 @pytest.mark.parametrize("end", ["ROLLBACK", "ABORT AND CHAIN", "ROLLBACK TO s"])
 def test_columns_that_change_back(client: Client, changing: str, end: str, runs: int) -> None:
     client.list("BEGIN")

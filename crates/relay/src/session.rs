@@ -17,6 +17,10 @@ use crate::database::Settings;
 use crate::error::of_statement;
 use crate::parts::{MysqlParts, PostgresParts};
 
+/// The SQLSTATE of a prepared statement whose columns have changed. The connection forgets it, but
+/// in a transaction can't run the statement again.
+const COLUMNS_CHANGED: &str = "0A000";
+
 /// A session of a database.
 pub(crate) struct Session {
     database: Arc<Settings>,
@@ -70,7 +74,16 @@ impl Session {
     fn read(&mut self, statement: &Statement, sink: &mut dyn Sink) -> Result<(), End> {
         let begin = Transaction::Begin { isolation: None, read_only: true };
         self.transaction(begin, sink)?;
-        let ran = self.pass_on(statement, sink);
+        let started = self.start(statement, sink).map(|results| send(results, sink));
+        let ran = match started {
+            Err(error) if error.sqlstate() == Some(COLUMNS_CHANGED) => {
+                self.transaction(Transaction::Rollback, sink)?;
+                self.transaction(begin, sink)?;
+                self.pass_on(statement, sink)
+            }
+            Err(error) => Err(error.into()),
+            Ok(ended) => ended,
+        };
         match ran {
             ended if !self.connection.is_usable() => ended,
             Ok(()) => self.transaction(Transaction::Commit, sink),
@@ -118,9 +131,17 @@ impl Session {
 
     /// Passes on the columns and the rows of a statement.
     fn pass_on(&mut self, statement: &Statement, sink: &mut dyn Sink) -> Result<(), End> {
+        send(self.start(statement, sink)?, sink)
+    }
+
+    fn start(
+        &mut self,
+        statement: &Statement,
+        sink: &dyn Sink,
+    ) -> Result<Results<&mut Connection>, Error> {
         let options = query_options(statement);
-        let (sql, watch) = (&statement.sql, Some(watch(sink)));
-        send(Connection::query_with(&mut self.connection, sql, &options, watch)?, sink)
+        let watch = Some(watch(sink));
+        Connection::query_with(&mut self.connection, &statement.sql, &options, watch)
     }
 }
 

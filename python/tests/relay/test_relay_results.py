@@ -53,6 +53,22 @@ def test_parameters(server: Relay) -> None:
             connection.query(sql, ["ü"]).arrow()
 
 
+def test_columns_that_change(server: Relay, postgres: PostgresServer) -> None:
+    sql = "SELECT * FROM changing_columns"
+    # A statement is prepared once it has run a few times.
+    for runs in range(1, 5):
+        postgres.run(
+            "CREATE TABLE changing_columns (a integer)", "INSERT INTO changing_columns VALUES (1)"
+        )
+        with dray.connect(server.uri("pg")) as connection:
+            for _ in range(runs):
+                assert list(connection.query(sql).rows()) == [(1,)]
+            postgres.run("ALTER TABLE changing_columns ADD b text DEFAULT 'new'")
+            for _ in range(runs):
+                assert list(connection.query(sql).rows()) == [(1, "new")]
+            postgres.run("DROP TABLE changing_columns")
+
+
 def test_scans_lose_no_rows(server: Relay, name: str) -> None:
     """A database compares texts and quotes names in its own way, also behind a server."""
     texts = {

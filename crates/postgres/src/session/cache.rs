@@ -10,8 +10,8 @@ use postgres_protocol::message::frontend;
 use super::parameter::Parameter;
 use super::prepare::{Columns, Described};
 use super::rows::BindReport;
-use super::{BOUND, Session, State, invalid};
-use crate::error::{CancelCheck, Error, ErrorKind, Result};
+use super::{BOUND, Session, invalid};
+use crate::error::{CancelCheck, Result};
 use crate::scan::{controls_transaction, has_unstable_literal, preserves_session};
 
 /// The most statements that are cached.
@@ -111,28 +111,40 @@ impl<S: Read + Write> Session<S> {
     /// server parsing, planning and describing it.
     pub(super) fn start_cached(
         &mut self,
+        cached: CachedStatement,
+        parameters: &[Parameter],
+        check: CancelCheck<'_>,
+    ) -> Result<Option<(Columns, BindReport)>> {
+        let Some(name) = &cached.prepared else {
+            return self.start_described(cached, parameters, check);
+        };
+        let columns = cached.columns.clone();
+        self.execute(name, &columns.columns, parameters, check)?;
+        match self.done(BOUND, check) {
+            Ok(()) => {
+                self.cache.push(cached);
+                Ok(Some((columns, BindReport::Received)))
+            }
+            Err(error) => {
+                self.cache.obsolete.extend(cached.prepared);
+                // The prepared statement is gone, or its columns have changed.
+                let is_stale = matches!(error.sqlstate(), Some("26000" | "0A000"))
+                    && !self.is_in_transaction();
+                let outcome = if is_stale { Ok(None) } else { Err(error) };
+                self.wait_ready(outcome, check)
+            }
+        }
+    }
+
+    /// Starts a cached statement that is not prepared at the server. Its columns are described
+    /// again, since they may have changed.
+    fn start_described(
+        &mut self,
         mut cached: CachedStatement,
         parameters: &[Parameter],
         check: CancelCheck<'_>,
     ) -> Result<Option<(Columns, BindReport)>> {
         let columns = cached.columns.clone();
-        if let Some(name) = &cached.prepared {
-            self.execute(name, &columns.columns, parameters, check)?;
-            return match self.done(BOUND, check) {
-                Ok(()) => {
-                    self.cache.push(cached);
-                    Ok(Some((columns, BindReport::Received)))
-                }
-                Err(error) => {
-                    self.cache.obsolete.extend(cached.prepared);
-                    // The prepared statement is gone, or its columns have changed.
-                    let is_stale = matches!(error.sqlstate(), Some("26000" | "0A000"))
-                        && !self.is_in_transaction();
-                    let outcome = if is_stale { Ok(None) } else { Err(error) };
-                    self.wait_ready(outcome, check)
-                }
-            };
-        }
         self.cache.close_obsolete(self.messages.out())?;
         if !has_unstable_literal(&cached.statement, self.escapes()) {
             cached.prepared = self.cache.next_name();
@@ -142,20 +154,33 @@ impl<S: Read + Write> Session<S> {
         frontend::parse(&name, &cached.statement, cached.oids.iter().copied(), out)
             .map_err(invalid)?;
         frontend::describe(b'S', &name, out).map_err(invalid)?;
-        self.execute(&name, &columns.columns, parameters, check)?;
+        // If the columns have changed, their formats may not fit, and that error would end the
+        // user's transaction.
+        let waits = self.is_in_transaction();
+        if waits {
+            frontend::flush(self.messages.out());
+            self.messages.send(check)?;
+        } else {
+            self.execute(&name, &columns.columns, parameters, check)?;
+        }
         let described = self.described(parameters, check);
         if described.as_ref().is_ok_and(|described| *described == cached.described) {
             self.cache.push(cached);
-            return Ok(Some((columns, BindReport::Pending)));
+            let executed = match waits {
+                true => self.execute(&name, &columns.columns, parameters, check),
+                false => Ok(()),
+            };
+            return match executed {
+                Ok(()) => Ok(Some((columns, BindReport::Pending))),
+                Err(error) => self.give_up(error, check),
+            };
         }
         self.cache.obsolete.extend(cached.prepared);
         match described {
-            Ok(_) => {
-                self.state = State::Unreadable;
-                let what = "the columns of this statement have changed since it was run last";
-                let error = Error::new(ErrorKind::Server, what).with_sqlstate("0A000");
-                Err(error.with_hint("run it again"))
-            }
+            Ok(_) if waits => Ok(None),
+            // It only reads, so it can run again.
+            Ok(_) => self.drain(check).map(|()| None),
+            Err(error) if waits => self.give_up(error, check),
             Err(error) => self.wait_ready(Err(error), check),
         }
     }

@@ -118,13 +118,7 @@ impl<S: Read + Write> Session<S> {
         });
         let (described, columns) = match begun {
             Ok(begun) => begun,
-            // The server ignores everything up to the next sync.
-            Err(error) => {
-                self.messages.out().clear();
-                frontend::sync(self.messages.out());
-                self.messages.send(check)?;
-                return self.wait_ready(Err(error), check);
-            }
+            Err(error) => return self.give_up(error, check),
         };
         // Only types that an oid determines are cached. Others, and money, may change.
         let is_settled = |oid: u32| builtin(oid, -1).is_some_and(|pg_type| !holds_money(&pg_type));
@@ -145,6 +139,15 @@ impl<S: Read + Write> Session<S> {
             return Ok(columns);
         }
         Ok(Columns::new(columns, &described))
+    }
+
+    /// Ends a statement that has failed before its last message was written: the server ignores
+    /// everything up to the next sync.
+    pub(super) fn give_up<T>(&mut self, error: Error, check: CancelCheck<'_>) -> Result<T> {
+        self.messages.out().clear();
+        frontend::sync(self.messages.out());
+        self.messages.send(check)?;
+        self.wait_ready(Err(error), check)
     }
 
     /// The columns of a statement's rows, without running it.
