@@ -5,6 +5,7 @@
 #[path = "../../postgres/tests/common/server.rs"]
 mod postgres_server;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arrow::array::{AsArray, Int64Array, RecordBatch, StringArray};
@@ -258,6 +259,36 @@ fn tables_that_change_are_locked_or_refused() {
     let plan = plan(&server, "SELECT count(*)::int4 AS id FROM few");
     server.sql("CREATE SCHEMA postgres; CREATE TABLE postgres.few (id int4)");
     refused(read(&plan.partitions()[0]), "the tables of the statement are not those of the plan");
+}
+
+#[test]
+fn a_look_that_fails_leaves_nothing_behind() {
+    let server = Server::start(&[], None);
+    server.sql(TABLES);
+    let define = |body: &str| {
+        server.sql(&format!(
+            "CREATE OR REPLACE FUNCTION folded(int4) RETURNS int4 IMMUTABLE LANGUAGE plpgsql \
+             AS 'BEGIN {body}; END'"
+        ))
+    };
+    define("RETURN $1");
+    let row = RecordBatch::try_from_iter([("p", Arc::new(Int64Array::from(vec![7])) as _)]);
+    let query = QueryOptions { parameters: Some(row.unwrap()), ..QueryOptions::default() };
+    let sql = "SELECT id FROM many WHERE id = folded($1)";
+    let plan = connect(&server.uri())
+        .partitions(sql, &query, &PlanOptions::default(), &mut || Verdict::Continue)
+        .unwrap();
+    let part = Part::decode(&plan.partitions()[0]).unwrap();
+    let mut connection = connect(part.uri());
+    for fails in [true, false, true, false] {
+        // The server calls the function when it plans the statement with this value.
+        define(if fails { "RAISE EXCEPTION ''now it fails''" } else { "RETURN $1" });
+        let read = connection.read_partition(&part, &QueryOptions::default());
+        match fails {
+            true => assert!(read.map(drop).unwrap_err().to_string().contains("now it fails")),
+            false => assert_eq!(rows(&read.unwrap().read_all().unwrap()), 1),
+        }
+    }
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 
 /// Whose settings these are. Not a setting itself, as the session's user is no readable one.
 const USER: &str = "current_user";
-/// The statement of a plan with parameters, while it is explained.
+/// The statement of a plan with parameters, and the savepoint before it, while it is explained.
 const STATEMENT: &str = "dray_part";
 
 /// The server of a session: its run, and the time by its clock in microseconds since 1970.
@@ -159,19 +159,25 @@ fn explain_with(
         let name = at.and_then(|at| names.get(at)?.as_deref()).unwrap_or("unknown");
         format!("pg_catalog.{name}")
     });
-    let types = types.collect::<Vec<_>>();
+    let types = types.collect::<Vec<_>>().join(", ");
     // E'…' has escapes in every session.
     let values = parameters.iter().map(|parameter| match &parameter.text {
         None => "NULL".to_owned(),
         Some(text) => format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''")),
     });
     let values = values.collect::<Vec<_>>().join(", ");
-    session.ask(&format!("PREPARE {STATEMENT} ({}) AS {statement}", types.join(", ")), check)?;
+    session.ask(
+        &format!("SAVEPOINT {STATEMENT}; PREPARE {STATEMENT} ({types}) AS {statement}"),
+        check,
+    )?;
     let plan = session.ask(&format!("EXPLAIN EXECUTE {STATEMENT} ({values})"), check);
-    if plan.is_ok() {
-        session.ask(&format!("DEALLOCATE {STATEMENT}"), check)?;
-    }
-    Ok(plan?)
+    // A prepared statement outlives its transaction, and one that has failed can't deallocate it.
+    let end = if plan.is_ok() { "RELEASE" } else { "ROLLBACK TO" };
+    let ended = session.ask(&format!("{end} SAVEPOINT {STATEMENT}; DEALLOCATE {STATEMENT}"), check);
+    // The first error counts.
+    let plan = plan?;
+    ended?;
+    Ok(plan)
 }
 
 /// Asks for [`LockedRelations`]. The rows of `pg_class` are those of the snapshot; the functions
