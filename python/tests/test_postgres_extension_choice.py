@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 import psycopg2
 import pytest
+from postgres_client import Client
 from postgres_server import EXTENSION_CHOICES, PostgresServer
 
 import dray
@@ -90,6 +91,22 @@ def test_what_copy_does_not_take(postgres: PostgresServer) -> None:
             assert oracle.execute("SELECT count(*) FROM ruled").fetchone() == (2,)
         finally:
             oracle.execute("DROP TABLE ruled")
+
+
+def test_what_copy_does_not_take_in_a_transaction(client: Client) -> None:
+    client.list("BEGIN")
+    client.list("CREATE TABLE ruled (n integer)")
+    client.list("CREATE TABLE log (n integer)")
+    client.list("CREATE RULE also AS ON INSERT TO ruled DO ALSO INSERT INTO log VALUES (NEW.n)")
+    assert client.list("INSERT INTO ruled VALUES (1), (2) RETURNING n") == [(1,), (2,)]
+    assert client.list("UPDATE ruled SET n = n + $1 RETURNING n", [1]) == [(2,), (3,)]
+    changes = "WITH x AS (DELETE FROM ruled RETURNING n) SELECT n FROM x"
+    result = client.query(changes)
+    assert list(result.rows()) == [(2,), (3,)]
+    if client.extension:
+        assert "COPY refuses some changes" in result.stats.path_reason
+    assert client.list("SELECT n FROM log") == [(1,), (2,)]
+    client.list("ROLLBACK")
 
 
 def test_more_types_than_the_extension_describes(postgres: PostgresServer) -> None:

@@ -260,6 +260,11 @@ impl<S: Read + Write> Session<S> {
         preserves_session(statement, self.escapes())
     }
 
+    /// Whether a query only reads, by its words.
+    pub fn only_reads(&self, statement: &str) -> bool {
+        sql::reads_only(statement, self.escapes())
+    }
+
     /// The highest of `$1, $2 …` in a statement; None if the statement has no end.
     pub fn parameters_in(&self, statement: &str) -> Option<usize> {
         sql::parameters_in(statement, self.escapes())

@@ -121,9 +121,8 @@ impl PostgresSource {
         let scan = self.connection.run(cancel, |connection, check| {
             SerialScan::plan(connection, sql, options, decoders, check)
         })?;
-        let extension = &self.connection.extension;
-        let format = match self.policy.decide_extension(extension, sql, options.postgres.extension)
-        {
+        let choice = options.postgres.extension;
+        let format = match self.policy.decide_extension(&self.connection, sql, choice) {
             Decision::Run(()) => Format::Chunks { version: None },
             Decision::Refused(reason) => Format::Rows(reason),
         };
@@ -178,11 +177,8 @@ impl PostgresSource {
         cancel: CancelCheck<'_>,
     ) -> Result<()> {
         self.policy.note_statement(&self.connection.session, sql);
-        let extension = self.policy.decide_extension(
-            &self.connection.extension,
-            sql,
-            options.postgres.extension,
-        );
+        let choice = options.postgres.extension;
+        let extension = self.policy.decide_extension(&self.connection, sql, choice);
         let decoders = &mut self.decoders;
         let (scan, format) = self.connection.run(cancel, |connection, check| {
             SerialScan::start(connection, extension, sql, options, decoders, check)
@@ -285,7 +281,7 @@ fn prepare(
             Decision::Refused(reason) => return Ok(Decision::Refused(reason)),
         };
     let choice = options.postgres.extension;
-    let extension = policy.decide_extension(&connection.extension, sql, choice);
+    let extension = policy.decide_extension(connection, sql, choice);
     if choice == ExtensionChoice::Always && matches!(extension, Decision::Refused(_)) {
         return Ok(Decision::Refused(Reason::ExtensionRequired));
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 use dray_postgres::{Session, Socket, TableScan, is_query};
 
 use super::super::partitioned::SmallTables;
-use super::connection::Extension;
+use super::connection::{Connection, Extension};
 use super::reason::{Decision, Reason};
 use crate::options::{ExtensionChoice, Partitions, QueryOptions};
 
@@ -75,13 +75,20 @@ impl StatementPolicy {
     /// Whether to run a statement through the extension.
     pub(super) fn decide_extension(
         &self,
-        extension: &Extension,
+        Connection { session, extension, .. }: &Connection,
         sql: &str,
         choice: ExtensionChoice,
     ) -> Decision<()> {
         match decide_extension(extension, sql, choice) {
             Decision::Run(()) if choice == ExtensionChoice::Auto && self.few_rows.contains(sql) => {
                 Decision::Refused(Reason::FewRowsLastTime)
+            }
+            Decision::Run(())
+                if choice == ExtensionChoice::Auto
+                    && session.is_in_transaction()
+                    && !session.only_reads(sql) =>
+            {
+                Decision::Refused(Reason::ChangeInTransaction)
             }
             decision => decision,
         }

@@ -24,6 +24,7 @@ pub(super) enum Reason {
     ExtensionOff,
     NotAQuery,
     FewRowsLastTime,
+    ChangeInTransaction,
     NotEnclosable,
     ExtensionRefused(String),
 
@@ -70,6 +71,9 @@ impl fmt::Display for Reason {
             Self::NotAQuery => "COPY does not run statements of this kind",
             Self::FewRowsLastTime => {
                 "its last result had few rows, which arrive sooner without the extension"
+            }
+            Self::ChangeInTransaction => {
+                "COPY refuses some changes, which would end the transaction"
             }
             Self::NotEnclosable => "the statement can't be put into a COPY",
             Self::ExtensionRefused(error) => {
