@@ -174,6 +174,29 @@ def test_what_can_not_be_loaded(hindered: str, begin: bool) -> None:
         )
 
 
+@pytest.fixture
+def latin(postgres: PostgresServer) -> Iterator[str]:
+    """A database whose encoding lacks most characters."""
+    postgres.run("CREATE DATABASE latin ENCODING LATIN1 TEMPLATE template0")
+    try:
+        postgres.run("CREATE EXTENSION dray", database="latin")
+        yield postgres.uri("latin")
+    finally:
+        postgres.run("DROP DATABASE latin WITH (FORCE)")
+
+
+@pytest.mark.parametrize(
+    ("sql", "sqlstate"),
+    [("SELECT '€'", "22P05"), ("SELECT sum(1) OVER (ROWS UNBOUNDED FOLLOWING)", "42P20")],
+)
+def test_a_first_statement_that_can_not_be_read(latin: str, sql: str, sqlstate: str) -> None:
+    with dray.connect(latin) as connection:
+        with pytest.raises(dray.Error) as caught:
+            connection.query(sql).arrow()
+        assert caught.value.sqlstate == sqlstate
+        assert connection.query(SQL, extension=True).arrow().num_rows == 100
+
+
 # The library's answer, and the advice.
 OTHER_VERSIONS = {
     "0.0.9": f"install dray {dray.__version__} at the server, then ALTER EXTENSION dray UPDATE",

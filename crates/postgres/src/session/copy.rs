@@ -109,10 +109,12 @@ impl<S: Read + Write> Session<S> {
                         error = Error::new(ErrorKind::Usage, error.message());
                     }
                     let outcome = match self.is_in_transaction() {
-                        false if !loaded && is_only_of_library(&error) => {
+                        false if !loaded && is_of_library(&error) => {
                             Ok(CopyStart::NotLoadable(not_loaded(error)))
                         }
-                        false if is_refused => Ok(CopyStart::Refused(error)),
+                        false if is_refused || !loaded && !is_of_statement(&error) => {
+                            Ok(CopyStart::Refused(error))
+                        }
                         _ => Err(error),
                     };
                     return self.wait_ready(outcome, check);
@@ -132,7 +134,7 @@ impl<S: Read + Write> Session<S> {
                 self.note_loaded();
                 Ok(None)
             }
-            Err(error) if is_only_of_library(&error) && !self.is_broken() => {
+            Err(error) if !is_of_statement(&error) && !self.is_broken() => {
                 self.ask("ROLLBACK TO SAVEPOINT dray; RELEASE SAVEPOINT dray", check)?;
                 Ok(Some(not_loaded(error)))
             }
@@ -241,15 +243,22 @@ impl<S: Read + Write> Session<S> {
     }
 }
 
-/// Whether a failure while the library was loaded only means that the library can't be used. It
-/// does not if somebody ended the statement, if the transaction had failed before, or if the
-/// statement's syntax is wrong: the syntax of both, when sent as one, is checked first.
-fn is_only_of_library(error: &Error) -> bool {
+/// Whether a failure before the library was loaded says that it can't be used: the function is
+/// missing or not allowed, its file can't be read or is no library, or it has another version.
+fn is_of_library(error: &Error) -> bool {
     let sqlstate = error.sqlstate().unwrap_or_default();
-    !(sqlstate.is_empty()
-        || sqlstate.starts_with("57")
-        || sqlstate.starts_with("25")
-        || sqlstate == "42601")
+    matches!(sqlstate, "42501" | "42704" | "42809" | "42883")
+        || ["58", "XX"].iter().any(|class| sqlstate.starts_with(class))
+}
+
+/// Whether a failure before the library was loaded would come again without it: somebody ended the
+/// statement, the transaction had failed before, or the text can't be read. That of a whole message
+/// is read first.
+fn is_of_statement(error: &Error) -> bool {
+    let sqlstate = error.sqlstate().unwrap_or_default();
+    sqlstate.is_empty()
+        || sqlstate == "42601"
+        || ["22", "25", "54", "57"].iter().any(|class| sqlstate.starts_with(class))
 }
 
 /// Why the library was not loaded; explains a wrong version.
