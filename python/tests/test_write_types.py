@@ -51,6 +51,23 @@ def created(types: Types, case: Case, table: pa.Table) -> None:
         assert columns_differ(types, case.table, "created") == 0
 
 
+@pytest.mark.parametrize(
+    ("value", "options", "kind"),
+    [
+        ("1.5::numeric", {"numeric": "float64"}, "double precision"),
+        ("ARRAY[1.5::numeric, NULL]", {"numeric": "float64"}, "double precision[]"),
+        ("ROW(1, 'a')", {}, "text"),
+        ("ARRAY[ROW(1, 'a')]", {}, "text[]"),
+    ],
+)
+def test_types_that_no_column_of_the_data_has(
+    types: Types, value: str, options: dict[str, str], kind: str
+) -> None:
+    types.connection.write("created", types.query(f"SELECT {value} AS v", **options).arrow())
+    assert types.texts("SELECT pg_typeof(v)::text FROM created") == [kind]
+    assert types.texts("SELECT v::text FROM created") == types.texts(f"SELECT ({value})::text")
+
+
 @pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
 def test_round_trip(types: Types, case: Case) -> None:
     if types.version < case.since:

@@ -6,10 +6,17 @@ use dray_pgtypes::TYPE_KEY;
 use crate::error::{Error, Result};
 use crate::select::{is_json, is_uuid};
 
-/// PostgreSQL's name of the type that data came from, if its field names it.
+/// Types of results that no column can have.
+const PSEUDO_TYPES: [&str; 6] = ["anyarray", "cstring", "cstring[]", "record", "record[]", "void"];
+
+/// PostgreSQL's name of the type that data came from, if its field names it and a column of that
+/// type takes such data.
 pub fn named_type(field: &Field) -> Option<String> {
     use DataType::*;
-    match (field.metadata().get(TYPE_KEY).map(String::as_str), field.data_type()) {
+    let named = field.metadata().get(TYPE_KEY).map(String::as_str);
+    match (named.filter(|name| !PSEUDO_TYPES.contains(name)), field.data_type()) {
+        // It was read with numeric="float64".
+        (Some("numeric"), Float64) => None,
         // Without a length it is one bit.
         (Some("bit"), _) => Some("bit varying".to_owned()),
         (Some(name), _) => Some(name.to_owned()),
@@ -88,4 +95,34 @@ fn scalar(data_type: &DataType, field: &Field) -> Option<Option<String>> {
         _ => return None,
     };
     Some(Some(name.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn named(data_type: DataType, name: &str) -> Field {
+        Field::new("v", data_type, true)
+            .with_metadata([(TYPE_KEY.to_owned(), name.to_owned())].into())
+    }
+
+    #[test]
+    fn names_that_data_came_with() {
+        let list = |item: Field| DataType::List(Arc::new(item));
+        let plain = |data_type| Field::new("v", data_type, true);
+        for (field, expected) in [
+            (named(DataType::Utf8, "numeric"), Some("numeric")),
+            (plain(list(named(DataType::Utf8, "numeric"))), Some("numeric[]")),
+            (named(DataType::Utf8, "bit"), Some("bit varying")),
+            (named(DataType::Float64, "numeric"), None),
+            (plain(list(named(DataType::Float64, "numeric"))), None),
+            (named(DataType::Utf8, "record"), None),
+            (named(list(named(DataType::Utf8, "record")), "record[]"), None),
+            (plain(DataType::Int32), None),
+        ] {
+            assert_eq!(named_type(&field).as_deref(), expected, "{field}");
+        }
+    }
 }
