@@ -148,6 +148,12 @@ def test_years_that_python_does_not_have(
         (dt.timedelta(days=1), "$1", dray.Interval(0, 1, 0)),
         (dt.timedelta(days=-1, hours=-1), "$1", dray.Interval(0, -1, -3_600_000_000_000)),
         (dt.timedelta(hours=-1), "$1", dray.Interval(0, 0, -3_600_000_000_000)),
+        (dt.timedelta(hours=20, microseconds=5), "$1 = interval '20:00:00.000005'", True),
+        (
+            pa.scalar(pa.MonthDayNano([-14, 3, 5_025_000_001_000])),
+            "$1 = interval '-14 months 3 days 01:23:45.000001'",
+            True,
+        ),
         ([D("1.5"), D("22.25"), None], "$1::text", "{1.50,22.25,NULL}"),
         (["a", 'b"\\{},', None, ""], "$1::text[]", ["a", 'b"\\{},', None, ""]),
         ([], "$1::integer[]", []),

@@ -161,7 +161,7 @@ fn scalar(column: &dyn Array, i: usize) -> Result<Option<(u32, String)>, String>
             // hours.
             let (days, microseconds) =
                 (microseconds / DAY_MICROSECONDS, microseconds % DAY_MICROSECONDS);
-            (1186, format!("{days:+} days {microseconds:+} microseconds"))
+            (1186, format!("{days:+} days {}", clock(microseconds)))
         }
         Interval(IntervalUnit::MonthDayNano) => {
             let value = column.as_primitive::<IntervalMonthDayNanoType>().value(i);
@@ -173,16 +173,21 @@ fn scalar(column: &dyn Array, i: usize) -> Result<Option<(u32, String)>, String>
             let microseconds = value.nanoseconds / 1000;
             // Each part has a sign: in the standard's IntervalStyle a lone leading minus would
             // count for all parts.
-            (
-                1186,
-                format!(
-                    "{:+} months {:+} days {microseconds:+} microseconds",
-                    value.months, value.days
-                ),
-            )
+            let time = clock(microseconds);
+            (1186, format!("{:+} months {:+} days {time}", value.months, value.days))
         }
         other => return Err(format!("values of type {other} can't be sent to PostgreSQL")),
     }))
+}
+
+/// The time of an interval: `-01:30:00.000005`. Servers before version 15 do not read numbers of
+/// microseconds beyond 32 bits.
+fn clock(microseconds: i64) -> String {
+    let sign = if microseconds < 0 { '-' } else { '+' };
+    let (seconds, fraction) =
+        (microseconds.unsigned_abs() / 1_000_000, microseconds.unsigned_abs() % 1_000_000);
+    let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);
+    format!("{sign}{hours:02}:{minutes:02}:{:02}.{fraction:06}", seconds % 60)
 }
 
 /// A timestamp without nanoseconds.
@@ -252,8 +257,8 @@ mod tests {
         NullArray, StringArray,
     };
     use arrow::array::{
-        DurationMicrosecondArray, Float32Array, Time64NanosecondArray, TimestampMicrosecondArray,
-        TimestampSecondArray,
+        DurationMicrosecondArray, Float32Array, IntervalMonthDayNanoArray, Time64NanosecondArray,
+        TimestampMicrosecondArray, TimestampSecondArray,
     };
     use arrow::datatypes::{Float32Type, Int32Type};
 
@@ -308,10 +313,21 @@ mod tests {
         let text =
             |microseconds: i64| sent(Arc::new(DurationMicrosecondArray::from(vec![microseconds])));
         let some = |text: &str| (1186, Some(text.to_owned()));
-        assert_eq!(text(DAY_MICROSECONDS), some("+1 days +0 microseconds"));
-        assert_eq!(text(-DAY_MICROSECONDS - 1), some("-1 days -1 microseconds"));
-        assert_eq!(text(-3_600_000_000), some("+0 days -3600000000 microseconds"));
-        assert_eq!(text(i64::MIN), some("-106751991 days -14454775808 microseconds"));
+        assert_eq!(text(DAY_MICROSECONDS), some("+1 days +00:00:00.000000"));
+        assert_eq!(text(-DAY_MICROSECONDS - 1), some("-1 days -00:00:00.000001"));
+        assert_eq!(text(7_200_000_005), some("+0 days +02:00:00.000005"));
+        assert_eq!(text(-3_600_000_000), some("+0 days -01:00:00.000000"));
+        assert_eq!(text(i64::MIN), some("-106751991 days -04:00:54.775808"));
+    }
+
+    #[test]
+    fn intervals_have_signs_for_each_part() {
+        let text = |months, days, nanoseconds| {
+            let value = IntervalMonthDayNanoType::make_value(months, days, nanoseconds);
+            sent(Arc::new(IntervalMonthDayNanoArray::from(vec![value]))).1.unwrap()
+        };
+        assert_eq!(text(-14, 3, 5_025_000_001_000), "-14 months +3 days +01:23:45.000001");
+        assert_eq!(text(0, 0, i64::MIN / 1000 * 1000), "+0 months +0 days -2562047:47:16.854775");
     }
 
     #[test]
