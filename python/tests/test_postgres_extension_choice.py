@@ -138,6 +138,23 @@ def test_more_types_than_the_extension_describes(postgres: PostgresServer) -> No
             oracle.execute("DROP SCHEMA deep CASCADE")
 
 
+def test_types_that_are_nested_deep(postgres: PostgresServer) -> None:
+    with postgres.connect() as oracle, dray.connect(postgres.uri()) as connection:
+        oracle.execute("CREATE SCHEMA nested")
+        try:
+            oracle.execute("CREATE TYPE nested.t0 AS (a date)")
+            for i in range(80):
+                oracle.execute(f"CREATE TYPE nested.t{i + 1} AS (a nested.t{i})")
+            sql = "SELECT ROW(NULL)::nested.t80 AS v, ARRAY[ROW(NULL)]::nested.t80[] AS a"
+            rows, extended = (
+                connection.query(sql, extension=extension).arrow() for extension in (False, True)
+            )
+            assert rows.to_pylist() == [{"v": "()", "a": "{()}"}]
+            assert extended.equals(rows) and extended.schema.equals(rows.schema, True)
+        finally:
+            oracle.execute("DROP SCHEMA nested CASCADE")
+
+
 @pytest.fixture(params=HINDRANCES)
 def hindered(postgres: PostgresServer, request: pytest.FixtureRequest) -> Iterator[str]:
     """A database whose extension can't be loaded, seen by a role without privileges."""
