@@ -179,9 +179,18 @@ pub(crate) fn is_uuid(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     value.is_instance(UUID.import(value.py(), "uuid", "UUID")?)
 }
 
-/// Whether a value is pandas' `NaT` or `NA`.
+/// Whether a value is pandas' `NaT` or `NA`, or what NumPy masks: `masked`, or an array of no
+/// dimensions.
 pub(crate) fn is_missing(value: &Bound<'_, PyAny>) -> bool {
-    matches!(type_name(value).rsplit('.').next(), Some("NaTType" | "NAType"))
+    let is_masked = || -> PyResult<bool> {
+        let dimensions: usize = value.getattr("ndim")?.extract()?;
+        Ok(dimensions == 0 && value.getattr("mask")?.is_truthy()?)
+    };
+    match type_name(value).rsplit('.').next() {
+        Some("NaTType" | "NAType" | "MaskedConstant") => true,
+        Some("MaskedArray") => is_masked().unwrap_or(false),
+        _ => false,
+    }
 }
 
 /// A decimal of these digits, the last `scale` of which come after the point.

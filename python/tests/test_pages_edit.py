@@ -323,12 +323,22 @@ def test_scalars_of_other_libraries(tmp_path: Path):
         )
         pages.append({"i": pa.scalar(5), "f": pandas.NA, "t": pandas.NaT, "l": pa.array([1, None])})
         pages.append({name: pa.scalar(None) for name in fields})
+        pages.append({name: numpy.ma.masked for name in [*fields, "s"]})
+        pages.append(
+            {
+                "i": numpy.ma.array(5, mask=True),
+                "f": numpy.ma.array(0.5),
+                "t": numpy.ma.array("2024-02-29", "datetime64[D]", mask=True),
+                "l": numpy.ma.array([1, 2], mask=[True, False]),
+            }
+        )
     rows = [object.dict() for object in dray.open_pages(tmp_path / "x.pages")]
     noon = dt.datetime(2024, 2, 29, 12)
     first = {"i": 5, "f": float(numpy.float32(0.1)), "b": True, "t": noon}
     assert rows[0] == {**first, "l": [0, 1, 2], "s": "text"}
     assert rows[1] == {"i": 5, "f": None, "b": None, "t": None, "l": [1, None], "s": None}
-    assert set(rows[2].values()) == {None}
+    assert set(rows[2].values()) == set(rows[3].values()) == {None}
+    assert rows[4] == {"i": None, "f": 0.5, "b": None, "t": None, "l": [None, 2], "s": None}
 
 
 @pytest.mark.parametrize("data_type", [pa.decimal256(76, 0), pa.float64(), pa.int64()])
