@@ -270,16 +270,23 @@ class Result(_dray.Closing):
 
         Raises
         ------
+        UsageError
+            Polars has no type for a column: an interval, or a decimal of more than 38 digits.
         Error
             As :meth:`to_arrow`.
         """
         polars = import_optional("polars")
         for name, data_type, _ in self._native.fields:
-            # Polars has no such type, and panics.
+            # Polars has no such types, and panics.
             if "Interval(" in data_type:
                 raise UsageError(
                     f"Polars has no type for column {name!r}, an interval",
                     "make it text in SQL: CAST(… AS text)",
+                )
+            if "Decimal256(" in data_type:
+                raise UsageError(
+                    f"Polars has no type for column {name!r}, a decimal of more than 38 digits",
+                    "make it shorter in SQL, or text: CAST(… AS decimal(38, 2))",
                 )
         frame: PolarsFrame = polars.DataFrame(self._read_all("to_polars()"))
         return frame

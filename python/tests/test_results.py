@@ -337,9 +337,18 @@ def test_wrong_options(connection: dray.Connection, options: dict[str, Any], wha
     assert connection.query("SELECT 1").arrow().num_rows == 1
 
 
-def test_polars_has_no_intervals(connection: dray.Connection) -> None:
-    with connection.query("SELECT 1 AS a, INTERVAL '2 months' AS b") as result:
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT 1 AS a, INTERVAL '2 months' AS b",
+        "SELECT id AS a, decimal_76 AS b FROM parquet_types WHERE id = 0",
+    ],
+)
+def test_polars_has_no_such_type(server: Server, connection: dray.Connection, sql: str) -> None:
+    with connection.query(sql) as result:
         with pytest.raises(dray.UsageError, match="Polars has no type for column 'b'"):
             result.to_polars()
         # Nothing was read yet.
         assert result.to_arrow().num_rows == 1
+    with pytest.raises(dray.UsageError, match="Polars has no type for column 'b'"):
+        dray.scan(server.unix, sql=sql)
