@@ -11,7 +11,7 @@
 
 /// Begin a statement whatever comes behind them.
 const WHOLE: [&str; 5] = ["COMMIT", "EXEC", "EXECUTE", "ROLLBACK", "SHUTDOWN"];
-/// Begin a statement that goes on with a word, a name in quotes or a variable.
+/// Begin a statement that goes on with a name, also one in quotes, or a variable.
 const OPENING: [&str; 15] = [
     "ALTER", "BACKUP", "CALL", "CREATE", "DBCC", "DROP", "DUMP", "GRANT", "KILL", "LOAD",
     "RESTORE", "REVOKE", "SET", "TRUNCATE", "UNLOAD",
@@ -26,7 +26,7 @@ const CLAUSES: [&str; 14] = [
 pub(super) fn beginning_another(sql: &str) -> Option<&'static str> {
     // Most statements have none of them anywhere.
     let anywhere = sql.split(|c: char| !is_of_word(c)).find_map(beginning)?;
-    let mut tokens = Tokens { rest: sql, is_unsure: false };
+    let mut tokens = Tokens { sql, rest: sql, is_unsure: false };
     let mut around = [None; 5];
     let mut beyond = 0;
     while beyond < 2 {
@@ -34,7 +34,7 @@ pub(super) fn beginning_another(sql: &str) -> Option<&'static str> {
         let after_next = tokens.next();
         beyond += usize::from(after_next.is_none());
         around = [second, first, word, next, after_next];
-        if let Some(Token::Word(found)) = word
+        if let Some(Token::Word(found) | Token::Part(found)) = word
             && let Some(known) = beginning(found)
             && !is_name(known, [second, first], [next, after_next])
         {
@@ -77,7 +77,8 @@ fn is_name(word: &str, before: [Option<Token>; 2], after: [Option<Token>; 2]) ->
         }
         // CAST(… AS char CHARACTER SET utf8mb4)
         [Some(Token::Word(_)), Some(Token::Sign(')'))] => !is_whole,
-        [Some(Token::Word(_) | Token::Quoted | Token::Sign('@')), _] => false,
+        [Some(Token::Word(_) | Token::Part(_) | Token::Quoted), _] => false,
+        [Some(Token::Sign(sign)), _] if lengthens_names(sign) => false,
         _ => !is_whole,
     }
 }
@@ -90,10 +91,17 @@ fn is_of_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
+/// Whether a character that is not of a word may be of a name: to SQL Server, `a$as` is one.
+fn lengthens_names(c: char) -> bool {
+    "@#$".contains(c) || !c.is_ascii()
+}
+
 #[derive(Debug, Clone, Copy)]
 enum Token<'a> {
     /// A word, or a number.
     Word(&'a str),
+    /// A word that may be a part of a longer name.
+    Part(&'a str),
     /// A string, or a name in quotes or brackets.
     Quoted,
     Sign(char),
@@ -102,6 +110,7 @@ enum Token<'a> {
 /// What a statement has beside comments and spaces, up to where it is unsure what the database
 /// takes for a text.
 struct Tokens<'a> {
+    sql: &'a str,
     rest: &'a str,
     is_unsure: bool,
 }
@@ -123,7 +132,11 @@ impl<'a> Iterator for Tokens<'a> {
                 _ if is_of_word(first) => {
                     let end = self.rest.find(|c: char| !is_of_word(c)).unwrap_or(self.rest.len());
                     let (word, behind) = self.rest.split_at(end);
-                    (Some(Token::Word(word)), Some(behind))
+                    let before = self.sql.get(..self.sql.len() - self.rest.len());
+                    let is_part = before.is_some_and(|sql| sql.ends_with(lengthens_names))
+                        || behind.starts_with(lengthens_names);
+                    let token = if is_part { Token::Part(word) } else { Token::Word(word) };
+                    (Some(token), Some(behind))
                 }
                 _ if first.is_whitespace() => (None, Some(rest)),
                 sign => (Some(Token::Sign(sign)), Some(rest)),
@@ -182,6 +195,7 @@ mod tests {
             "SELECT committed, set_1, _commit, execs FROM t",
             "SELECT commit, t.rollback, \"t\".set, [t].call, load FROM t WHERE kill = 1",
             "SELECT x AS commit FROM t ORDER BY load DESC, backup",
+            "SELECT \u{e9}t.x AS commit, load AS a$b FROM #t WHERE @x = kill",
             "SELECT commit AS c, max(dump), (load) FROM t GROUP BY call HAVING kill > 1",
             "SELECT truncate(1.5, 1), {fn TRUNCATE(1.5, 1)}",
             "SELECT CAST(a AS char CHARACTER SET utf8mb4) FROM t",
@@ -223,6 +237,18 @@ mod tests {
             ("SELECT 1 CREATE TABLE t (i int)", "CREATE"),
             ("SELECT 1 TRUNCATE TABLE t", "TRUNCATE"),
             ("SELECT 1 SHUTDOWN", "SHUTDOWN"),
+            // Parts of longer names are neither AS nor a clause, nor a table's name.
+            ("SELECT 1 AS a$as COMMIT", "COMMIT"),
+            ("SELECT * FROM #as COMMIT", "COMMIT"),
+            ("SELECT @as COMMIT", "COMMIT"),
+            ("SELECT 1 \u{e9}as COMMIT", "COMMIT"),
+            ("SELECT 1 as\u{e9} COMMIT", "COMMIT"),
+            ("SELECT 1 COMMIT as#l: SELECT 2", "COMMIT"),
+            ("SELECT 1 COMMIT in\u{e9}: SELECT 2", "COMMIT"),
+            ("SELECT $e.COMMIT", "COMMIT"),
+            ("SELECT 1 {call \u{e9}p()}", "CALL"),
+            ("SELECT 1 {call #p()}", "CALL"),
+            ("SELECT (1) KILL $x)", "KILL"),
             // A backslash escapes nothing, or it does.
             ("SELECT 'a\\' COMMIT --'", "COMMIT"),
             ("SELECT 'a\\' , ' COMMIT '", "COMMIT"),

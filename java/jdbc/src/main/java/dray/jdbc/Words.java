@@ -13,7 +13,7 @@ final class Words {
     /** Begin a statement whatever comes behind them. */
     private static final List<String> WHOLE =
             List.of("COMMIT", "EXEC", "EXECUTE", "ROLLBACK", "SHUTDOWN");
-    /** Begin a statement that goes on with a word, a name in quotes or a variable. */
+    /** Begin a statement that goes on with a name, also one in quotes, or a variable. */
     private static final List<String> OPENING = List.of(
             "ALTER", "BACKUP", "CALL", "CREATE", "DBCC", "DROP", "DUMP", "GRANT", "KILL", "LOAD",
             "RESTORE", "REVOKE", "SET", "TRUNCATE", "UNLOAD");
@@ -24,9 +24,20 @@ final class Words {
             "AND", "ASC", "BETWEEN", "DESC", "FROM", "GROUP", "HAVING", "IN", "IS", "LIKE",
             "ORDER", "THEN", "UNION", "WHERE");
     /** In place of a string, or of a name in quotes or brackets. */
-    private static final String QUOTED = "''";
+    private static final Token QUOTED = new Token("''", false);
     /** Before the statement and behind it. */
-    private static final String NONE = "";
+    private static final Token NONE = new Token("", false);
+
+    /** A word or a sign. {@code part} is whether a word may be a part of a longer name. */
+    private record Token(String text, boolean part) {
+        boolean isWord() {
+            return !text.isEmpty() && isOfWord(text.charAt(0));
+        }
+
+        boolean is(String word) {
+            return !part && text.equalsIgnoreCase(word);
+        }
+    }
 
     private final String sql;
     private int at;
@@ -59,13 +70,13 @@ final class Words {
     }
 
     private String find(String anywhere) {
-        String second = NONE;
-        String first = NONE;
-        String word = next();
-        String next = next();
+        Token second = NONE;
+        Token first = NONE;
+        Token word = next();
+        Token next = next();
         while (!word.equals(NONE)) {
-            String afterNext = next();
-            String known = beginning(word);
+            Token afterNext = next();
+            String known = beginning(word.text());
             if (known != null && !isAfterName(second, first) && !isName(known, next, afterNext)) {
                 return known;
             }
@@ -90,32 +101,34 @@ final class Words {
     }
 
     /** Whether what comes before a word makes it a name. A number may have a point at its end. */
-    private static boolean isAfterName(String second, String first) {
-        return first.equalsIgnoreCase("AS") || first.equals(".")
-                && (second.equals(QUOTED) || isWord(second) && !isNumber(second));
+    private static boolean isAfterName(Token second, Token first) {
+        return first.is("AS") || first.is(".") && (second.equals(QUOTED)
+                || second.isWord() && !second.part() && !isNumber(second.text()));
     }
 
     /** Whether what comes behind a word shows that it begins no statement. */
-    private static boolean isName(String word, String next, String afterNext) {
-        if (next.length() == 1 && ",)=<>!+*|".contains(next)
-                || CLAUSES.contains(next.toUpperCase(Locale.ROOT))) {
+    private static boolean isName(String known, Token next, Token afterNext) {
+        if (next.text().length() == 1 && ",)=<>!+*|".contains(next.text())
+                || !next.part() && CLAUSES.contains(next.text().toUpperCase(Locale.ROOT))) {
             return true;
         }
-        if (next.equalsIgnoreCase("AS")) {
+        if (next.is("AS")) {
             // EXECUTE AS is a statement.
-            return !word.startsWith("EXEC");
+            return !known.startsWith("EXEC");
         }
-        boolean isOperand = isWord(next) && !afterNext.equals(")")
-                || next.equals(QUOTED) || next.equals("@");
-        return OPENING.contains(word) && !isOperand;
+        boolean isOperand = next.isWord() && (next.part() || !afterNext.is(")"))
+                || next.equals(QUOTED)
+                || !next.equals(NONE) && lengthensNames(next.text().charAt(0));
+        return OPENING.contains(known) && !isOperand;
     }
 
-    private static boolean isWord(String token) {
-        return !token.isEmpty() && isOfWord(token.charAt(0));
+    private static boolean isNumber(String word) {
+        return !word.isEmpty() && word.charAt(0) >= '0' && word.charAt(0) <= '9';
     }
 
-    private static boolean isNumber(String token) {
-        return !token.isEmpty() && token.charAt(0) >= '0' && token.charAt(0) <= '9';
+    /** Whether a character that is not of a word may be of a name: {@code a$as} is one. */
+    private static boolean lengthensNames(char one) {
+        return one == '@' || one == '#' || one == '$' || one > '\u007f';
     }
 
     private static boolean isOfWord(char one) {
@@ -124,7 +137,7 @@ final class Words {
     }
 
     /** What comes next beside comments and spaces. */
-    private String next() {
+    private Token next() {
         while (at < sql.length()) {
             int start = at;
             char one = sql.charAt(at);
@@ -146,9 +159,11 @@ final class Words {
                 while (at < sql.length() && isOfWord(sql.charAt(at))) {
                     at++;
                 }
-                return sql.substring(start, at);
+                boolean part = start > 0 && lengthensNames(sql.charAt(start - 1))
+                        || at < sql.length() && lengthensNames(sql.charAt(at));
+                return new Token(sql.substring(start, at), part);
             } else if (!Character.isWhitespace(one) && !Character.isSpaceChar(one)) {
-                return String.valueOf(one);
+                return new Token(String.valueOf(one), false);
             }
         }
         return NONE;
