@@ -370,6 +370,20 @@ def test_current_schema(shop: PostgresServer) -> None:
             connection.adbc_current_catalog = "template1"
 
 
+def test_no_rollback_undoes_the_current_schema(shop: PostgresServer) -> None:
+    with connect(shop.uri(), autocommit=False) as connection, connection.cursor() as cursor:
+        connection.adbc_current_db_schema = "shop"
+        cursor.execute("SELECT count(*) FROM customers").fetchone()
+        with pytest.raises(dbapi.ProgrammingError, match="a transaction is open") as raised:
+            connection.adbc_current_db_schema = "public"
+        assert status(raised) == AdbcStatusCode.INVALID_STATE
+        connection.rollback()
+        assert connection.adbc_current_db_schema == "shop"
+        connection.adbc_current_db_schema = "public"
+        connection.rollback()
+        assert connection.adbc_current_db_schema == "public"
+
+
 def test_a_list_can_be_cancelled_until_it_is_read(adbc: dbapi.Connection) -> None:
     reader = adbc.adbc_get_objects(depth="catalogs")
     adbc.adbc_cancel()

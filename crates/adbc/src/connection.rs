@@ -78,7 +78,7 @@ impl DrayConnection {
         );
         let running = self.session.begin();
         // A statement of the user's: other connections would not know of it.
-        let mut results = self.session.query(&sql, &QueryOptions::default(), &running)?;
+        let mut results = self.session.set_by_query(&sql, &running)?;
         let found = results.read_all().map_err(|error| of_client(&error))?;
         match found.iter().any(|batch| batch.num_rows() > 0) {
             true => Ok(()),

@@ -106,8 +106,18 @@ impl Session {
         if !options.plan_only {
             self.begin_transaction(&mut lease, running)?;
         }
-        Connection::query_with(lease, sql, options, Some(running.cancel().watch()))
-            .map_err(|error| of_client(&error))
+        start(lease, sql, options, running)
+    }
+
+    /// Runs a statement that sets what a rollback would undo, so in no transaction.
+    ///
+    /// # Errors
+    /// InvalidState in a transaction; when another result has the connection, or the statement
+    /// fails.
+    pub(crate) fn set_by_query(&self, sql: &str, running: &Running) -> Result<Results<Lease>> {
+        let mut lease = self.lease(running)?;
+        check_no_transaction(&mut lease, "changing the current schema")?;
+        start(lease, sql, &QueryOptions::default(), running)
     }
 
     /// Writes data into a table, in a transaction if autocommit is off, and returns the number of
@@ -242,13 +252,7 @@ impl Session {
 
     fn check_no_transaction(&self) -> Result<()> {
         let running = self.begin();
-        match connection(&mut self.lease(&running)?).is_in_transaction() {
-            true => Err(invalid_state(
-                "a transaction is open: commit it or roll it back before changing how \
-                 transactions begin",
-            )),
-            false => Ok(()),
-        }
+        check_no_transaction(&mut self.lease(&running)?, "changing how transactions begin")
     }
 
     pub(crate) fn lease(&self, running: &Running) -> Result<Lease> {
@@ -269,6 +273,25 @@ impl Session {
 
 pub(crate) fn connection(lease: &mut Lease) -> &mut Connection {
     std::borrow::BorrowMut::borrow_mut(lease)
+}
+
+fn start(
+    lease: Lease,
+    sql: &str,
+    options: &QueryOptions,
+    running: &Running,
+) -> Result<Results<Lease>> {
+    Connection::query_with(lease, sql, options, Some(running.cancel().watch()))
+        .map_err(|error| of_client(&error))
+}
+
+fn check_no_transaction(lease: &mut Lease, before: &str) -> Result<()> {
+    match connection(lease).is_in_transaction() {
+        true => Err(invalid_state(format!(
+            "a transaction is open: commit it or roll it back before {before}"
+        ))),
+        false => Ok(()),
+    }
 }
 
 fn step(lease: &mut Lease, step: Transaction, cancel: &Cancel) -> Result<()> {
