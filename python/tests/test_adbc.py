@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from adbc_client import connect, library, rows
-from adbc_driver_manager import AdbcStatusCode, dbapi
+from adbc_driver_manager import AdbcStatement, AdbcStatusCode, dbapi
 from data import BIG
 from server import Server
 
@@ -82,6 +82,28 @@ def test_parameters_are_described(adbc: dbapi.Connection) -> None:
         assert cursor.adbc_execute_schema("SELECT id FROM numbers WHERE id = $1").names == ["id"]
         with pytest.raises(dbapi.NotSupportedError, match="have no names"):
             cursor.execute("SELECT $1", {"a": 1})
+
+
+def test_parameters_are_of_their_statement(adbc: dbapi.Connection) -> None:
+    with adbc.cursor() as cursor:
+        # Refused, then run again without parameters.
+        with pytest.raises(dbapi.NotSupportedError, match="have no names"):
+            cursor.execute("SELECT $1", {"a": 1})
+        with pytest.raises(dbapi.ProgrammingError):
+            cursor.execute("SELECT $1")
+        # Only described.
+        assert cursor.adbc_execute_schema("SELECT $1 AS a", (1,)).names == ["a"]
+        with pytest.raises(dbapi.ProgrammingError):
+            cursor.execute("SELECT $1 AS b")
+        assert cursor.adbc_execute_schema("SELECT $1 AS a", (1,)).names == ["a"]
+        assert cursor.execute("SELECT 2").fetchone() == (2,)
+    # Others bind before they set the SQL.
+    with AdbcStatement(adbc.adbc_connection) as statement:
+        schema, batch = pa.record_batch({"a": [3]}).__arrow_c_array__()
+        statement.bind(batch, schema)
+        statement.set_sql_query("SELECT $1 AS a")
+        stream, _ = statement.execute_query()
+        assert pa.RecordBatchReader.from_stream(stream).read_all().to_pydict() == {"a": [3]}
 
 
 def test_other_types_for_a_later_row(adbc: dbapi.Connection) -> None:

@@ -29,6 +29,7 @@ pub struct DrayStatement {
     settings: QuerySettings,
     sql: Option<String>,
     ingest: IngestSettings,
+    /// For the SQL or the ingest that is set. Without either, for what comes.
     bound: Option<ParameterRows>,
     cancel: Cancel,
     /// The result of the last execution.
@@ -179,6 +180,9 @@ impl Statement for DrayStatement {
     }
 
     fn set_sql_query(&mut self, query: impl AsRef<str>) -> Result<()> {
+        if self.sql.is_some() || self.ingest.is_set() {
+            self.bound = None;
+        }
         self.sql = Some(query.as_ref().to_owned());
         self.ingest.clear_table();
         Ok(())
@@ -202,9 +206,14 @@ impl Optionable for DrayStatement {
         if key == OptionStatement::Incremental.as_ref() || key == BIND_BY_NAME {
             return match boolean(key, &value)? {
                 false => Ok(()),
-                true if key == BIND_BY_NAME => Err(not_implemented(
-                    "parameters have no names: they are $1, $2, … or ? in the order of the columns",
-                )),
+                true if key == BIND_BY_NAME => {
+                    // Python's manager has bound them before, and may not bind for the next run.
+                    self.bound = None;
+                    Err(not_implemented(
+                        "parameters have no names: they are $1, $2, … or ? in the order of the \
+                         columns",
+                    ))
+                }
                 true => Err(not_implemented("all parts of a plan are known at once")),
             };
         }
