@@ -8,24 +8,33 @@ import numpy
 import pyarrow  # type: ignore[import-untyped,unused-ignore]
 import pyarrow.types as types  # type: ignore[import-untyped,unused-ignore]
 
+from . import _dray
 
-def to_numpy(table: pyarrow.Table) -> dict[str, numpy.ndarray[Any, Any]]:
+
+def to_numpy(native: _dray.Table) -> dict[str, numpy.ndarray[Any, Any]]:
     """Convert a table to a dict of arrays; see :meth:`dray.Result.numpy`.
 
     Parameters
     ----------
-    table : pyarrow.Table
+    native : Table
         No two columns may have the same name.
 
     Returns
     -------
     dict of str to numpy.ndarray
         An array for each column; a :class:`numpy.ma.MaskedArray` if the column has NULLs.
+
+    Raises
+    ------
+    UsageError
+        A value that becomes an object has nanoseconds or lies outside the range of Python's type.
     """
-    return {name: _array(table.column(i)) for i, name in enumerate(table.column_names)}
+    table = pyarrow.table(native)
+    return {name: _array(native, table, i) for i, name in enumerate(table.column_names)}
 
 
-def _array(column: pyarrow.ChunkedArray) -> numpy.ndarray[Any, Any]:
+def _array(native: _dray.Table, table: pyarrow.Table, i: int) -> numpy.ndarray[Any, Any]:
+    column = table.column(i)
     has_dtype = (
         types.is_integer(column.type)
         or types.is_floating(column.type)
@@ -43,7 +52,8 @@ def _array(column: pyarrow.ChunkedArray) -> numpy.ndarray[Any, Any]:
         ).to_numpy()
     else:
         values = numpy.empty(len(column), dtype=object)
-        values[:] = column.to_pylist()
+        # pyarrow's own values of times of day have no nanoseconds.
+        values[:] = native.values(i)
     if column.null_count == 0:
         return values
     return numpy.ma.MaskedArray(values, column.is_null().to_numpy())

@@ -306,18 +306,19 @@ class Result(_dray.Closing):
         Raises
         ------
         UsageError
-            Two columns have the same name.
+            Two columns have the same name, or a value that becomes an object has nanoseconds or
+            lies outside the range of Python's type.
         Error
             As :meth:`to_arrow`.
         """
         import_optional("numpy")
-        pyarrow = import_optional("pyarrow")
+        import_optional("pyarrow")
         from ._numpy import to_numpy
 
         columns = self.columns
         if len(set(columns)) < len(columns):
             raise UsageError("two columns have the same name", "name them in SQL with AS")
-        return to_numpy(pyarrow.table(self._read_all("to_numpy()")))
+        return to_numpy(self._read_all("to_numpy()"))
 
     def arrow(self) -> Table:
         """The same as :meth:`to_arrow`."""

@@ -24,6 +24,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use crate::error::usage;
+use crate::rows;
 
 // The names of capsules, which say what struct they hold ("Capsule Structure").
 const SCHEMA: &CStr = c"arrow_schema";
@@ -226,5 +227,14 @@ impl Table {
         let _ = requested_schema;
         let batches = self.batches.clone().into_iter().map(Ok);
         stream_capsule(py, Box::new(RecordBatchIterator::new(batches, self.schema.clone())))
+    }
+
+    /// The values of a column, as rows have them.
+    fn values<'py>(&self, py: Python<'py>, column: usize) -> rows::Values<'py> {
+        let mut all = Vec::new();
+        for batch in &self.batches {
+            all.extend(rows::values(py, batch.column(column), self.schema.field(column))?);
+        }
+        Ok(all)
     }
 }

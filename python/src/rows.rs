@@ -24,7 +24,7 @@ use crate::parameters::EPOCH_ORDINAL;
 const DAY_SECONDS: i64 = 86_400;
 
 /// The Python values of a column, one for each row.
-type Values<'py> = PyResult<Vec<Bound<'py, PyAny>>>;
+pub(crate) type Values<'py> = PyResult<Vec<Bound<'py, PyAny>>>;
 
 /// The rows of a batch as a list of tuples.
 pub(crate) fn rows<'py>(py: Python<'py>, batch: &RecordBatch) -> PyResult<Bound<'py, PyList>> {
@@ -50,7 +50,8 @@ pub(crate) fn value_of<'py>(
     Ok(values(py, array, field)?.remove(0))
 }
 
-fn values<'py>(py: Python<'py>, array: &ArrayRef, field: &Field) -> Values<'py> {
+/// The values of an array with this field.
+pub(crate) fn values<'py>(py: Python<'py>, array: &ArrayRef, field: &Field) -> Values<'py> {
     macro_rules! primitive {
         ($type:ty) => {
             each(py, array.as_primitive::<$type>().iter(), |value| any(py, value))

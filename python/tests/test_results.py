@@ -203,6 +203,28 @@ def test_numpy(connection: dray.Connection) -> None:
         connection.query("SELECT * FROM (SELECT 1 AS a) x, (SELECT 2 AS a) y").numpy()
 
 
+@pytest.mark.parametrize("what", ["{}", "make_array({})"])
+def test_numpy_keeps_nanoseconds_or_refuses(connection: dray.Connection, what: str) -> None:
+    def read(nanoseconds: int) -> list[Any]:
+        time = f"arrow_cast({nanoseconds}, 'Time64(Nanosecond)')"
+        arrays = connection.query(f"SELECT {what.format(time)} AS t").to_numpy()
+        [value] = arrays["t"].tolist()
+        return value if isinstance(value, list) else [value]
+
+    assert read(43_200_000_001_000) == [dt.time(12, 0, 0, 1)]
+    with pytest.raises(dray.UsageError, match="has nanoseconds"):
+        read(43_200_000_001_001)
+
+
+def test_numpy_has_the_values_of_rows(connection: dray.Connection) -> None:
+    sql = "SELECT * FROM parquet_types ORDER BY id"
+    rows = list(connection.query(sql))
+    arrays = connection.query(sql).to_numpy()
+    for i, (name, array) in enumerate(arrays.items()):
+        if array.dtype == object:
+            assert array.tolist() == [row[i] for row in rows], name
+
+
 def test_same_name_twice(connection: dray.Connection) -> None:
     sql = "SELECT * FROM (SELECT i AS a FROM nullable) x, (SELECT 2 AS a) y"
     frame = connection.query(sql).pandas()
