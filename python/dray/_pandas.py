@@ -48,16 +48,22 @@ def to_pandas(table: pyarrow.Table, dates: str, options: dict[str, Any]) -> pand
         raise UsageError(f"dates {dates!r}, expected one of {', '.join(DATES)}")
     options = {"date_as_object": dates == "object", **options}
     exact = _exact_with_dates if dates == "arrow" else _exact
-    indexes = range(table.num_columns)
+    indexes, names = range(table.num_columns), table.column_names
+    given = options.get("categories")
+    categories = set() if given is None else set(given)
     nullable = [
-        i for i in indexes if table.field(i).type in NULLABLE and table.column(i).null_count > 0
+        i
+        for i in indexes
+        if table.field(i).type in NULLABLE
+        and table.column(i).null_count > 0
+        and names[i] not in categories
     ]
     if not nullable:
         return table.to_pandas(types_mapper=exact, **options)
     # pyarrow maps types, not columns, so columns with NULLs are converted apart. Numbers replace
     # the names meanwhile, since names may repeat.
-    names = table.column_names
     table = table.rename_columns([str(i) for i in indexes])
+    options["categories"] = [str(i) for i in indexes if names[i] in categories]
     others = [i for i in indexes if i not in set(nullable)]
     parts = [
         table.select(others).to_pandas(types_mapper=exact, **options),

@@ -135,6 +135,11 @@ def test_pandas_options(connection: dray.Connection) -> None:
     assert frame["i"].dtype == np.float64
     frame = connection.query("SELECT whole, s FROM nullable").pandas(categories=["s"])
     assert str(frame["s"].dtype) == "category"
+    # With integers that have NULLs, which are converted apart.
+    frame = connection.query("SELECT i, b, s, whole FROM nullable").pandas(categories=["s", "b"])
+    assert [str(t) for t in frame.dtypes] == ["Int64", "category", "category", "int64"]
+    assert frame["b"].tolist()[::2] == [True, False] and pd.isna(frame["b"][1])
+    assert frame["s"].notna().tolist() == [True, False, True]
 
 
 def test_pandas_dates(connection: dray.Connection) -> None:
