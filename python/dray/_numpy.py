@@ -47,9 +47,11 @@ def _array(native: _dray.Table, table: pyarrow.Table, i: int) -> numpy.ndarray[A
     if has_dtype:
         # NumPy needs a value under the mask; the first present one fits any type.
         present = column.drop_null() if column.null_count > 0 else column
-        values = (
-            column.fill_null(present[0]) if 0 < len(present) < len(column) else column
-        ).to_numpy()
+        if 0 < len(present) < len(column):
+            present = column.fill_null(present[0])
+        values = present.to_numpy()
+        if len(values) < len(column):
+            values = numpy.zeros(len(column), values.dtype)
     else:
         values = numpy.empty(len(column), dtype=object)
         # pyarrow's own values of times of day have no nanoseconds.

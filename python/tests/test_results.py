@@ -208,6 +208,17 @@ def test_numpy(connection: dray.Connection) -> None:
         connection.query("SELECT * FROM (SELECT 1 AS a) x, (SELECT 2 AS a) y").numpy()
 
 
+def test_numpy_of_nothing_but_nulls(connection: dray.Connection) -> None:
+    for sql in ("SELECT * FROM parquet_types", "SELECT * FROM arrow_types"):
+        dtypes = {n: array.dtype for n, array in connection.query(sql).to_numpy().items()}
+        arrays = connection.query(f"{sql} WHERE boolean IS NULL").to_numpy()
+        del arrays["id"]
+        assert len(arrays) > 20
+        for name, array in arrays.items():
+            assert array.dtype == dtypes[name], name
+            assert np.ma.getmaskarray(array).tolist() == [True] and array.tolist() == [None], name
+
+
 @pytest.mark.parametrize("what", ["{}", "make_array({})"])
 def test_numpy_keeps_nanoseconds_or_refuses(connection: dray.Connection, what: str) -> None:
     def read(nanoseconds: int) -> list[Any]:
