@@ -6,9 +6,12 @@ import difflib
 import threading
 import time
 from collections.abc import Generator, Iterable, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
+from ._adbc import is_dray_server
 from ._conditions import Condition, Conditions
 from ._connection import connect
 from ._options import ConnectOptions, EngineOptions, PlanOptions, ReaderOptions
@@ -73,7 +76,7 @@ class Relation:
         planning = PlanOptions.__annotations__.keys() - {"at_most", "strings", "snapshot"}
         self._planning = _chosen(given, planning)
         #: The options of :func:`read_part`.
-        self.reading: ReaderOptions = _chosen(given, ReaderOptions.__annotations__)
+        self.reading: ReaderOptions = _of_uri(uri) | _chosen(given, ReaderOptions.__annotations__)
         self._start()
 
     def _start(self) -> None:
@@ -211,6 +214,21 @@ def check_names(names: Iterable[str], known: Iterable[str], what: str = "option"
             similar = difflib.get_close_matches(name, known, 1, 0.4)
             hint = f"did you mean {similar[0]!r}?" if similar else f"there are {', '.join(known)}"
             raise UsageError(f"there is no {what} {name!r}", hint)
+
+
+def _of_uri(uri: str) -> Any:
+    """The options of a Dray server's uri that readers need, and that parts do not have."""
+    found: dict[str, Any] = {}
+    if is_dray_server(uri):
+        for option in uri.partition("?")[2].split("&"):
+            name, _, text = option.partition("=")
+            if name == "ca":
+                found[name] = unquote(text)
+            elif name == "read_timeout":
+                # Connecting refuses what is no number.
+                with suppress(ValueError):
+                    found[name] = float(text)
+    return found
 
 
 def _chosen(given: dict[str, Any], names: Iterable[str]) -> Any:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import datetime
 from decimal import Decimal
+from pathlib import Path
+from urllib.parse import quote
 
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
-from engine_tables import PAIRS, TOKEN, pairs
-from relay_server import Relay
+from engine_tables import PAIRS, ROWS, TOKEN, pairs
+from relay_server import Relay, relay
 
 import dray
 from dray._conditions import Condition, Conditions
@@ -83,6 +86,27 @@ def test_known_dialects(served: Relay, source: str, dialect: str) -> None:
     assert table.statement(["id"], condition) == (
         'SELECT "id" FROM "pairs" WHERE "filler" = \'xxx\''
     )
+
+
+def test_readers_have_the_options_of_the_uri(certificates: dict[str, Path], tmp_path: Path) -> None:
+    pyarrow.parquet.write_table(pairs(), tmp_path / "pairs.parquet", row_group_size=PAIRS // 4)
+    authority = tmp_path / "an authority.pem"
+    authority.write_bytes(certificates["authority"].read_bytes())
+    chain, key = certificates["chain"], certificates["key"]
+    tls = ["--tls-cert", str(chain), "--tls-key", str(key)]
+    with relay(*tls, str(tmp_path / "pairs.parquet")) as server:
+        uri = server.tcp.replace("127.0.0.1", "localhost")
+        uri = f"{uri}?ca={quote(str(authority))}&read_timeout=600"
+        table = Relation(uri, None, None, ["pairs"], {"at_most": 3})
+        assert table.reading == {"ca": str(authority), "read_timeout": 600.0}
+        assert len(rows(table)) == ROWS
+        table = Relation(uri, None, None, ["pairs"], {"ca": "/nowhere.pem", "timeout": 5})
+        assert table.reading == {"ca": "/nowhere.pem", "timeout": 5, "read_timeout": 600.0}
+        table = Relation(f"{uri}&read_timeout=soon", None, None, ["pairs"], {})
+        with pytest.raises(dray.UsageError, match="read_timeout is not a time"):
+            table.plan()
+    other = Relation("postgresql://localhost/d?ca=x", None, None, ["pairs"], {})
+    assert other.reading == {}
 
 
 def test_unknown_dialects(served: Relay) -> None:
