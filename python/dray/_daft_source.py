@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from ._conditions import Condition, Conditions, all_of, any_of
 from ._optional import import_optional
 from ._plain import plain_batch, plain_schema
+from ._predicate import may_lack
 from ._relation import Relation, read_part
-from .errors import QueryError, UsageError
+from .errors import Error, UsageError
 
 DataSource: Any = import_optional("daft.io.source").DataSource
 DataSourceTask: Any = import_optional("daft.io.source").DataSourceTask
@@ -58,10 +59,9 @@ class DraySource(DataSource):  # type: ignore[misc]
                 limit = pushdowns.limit
         try:
             plan = await asyncio.to_thread(relation.plan, columns, condition, limit)
-        except QueryError:
-            if condition is None:
+        except Error as error:
+            if condition is None or not may_lack(error):
                 raise
-            # A type may lack an operator.
             plan = await asyncio.to_thread(relation.plan, columns)
         for part in plan:
             yield _Task(part, columns or relation.schema.names, plan.schema, relation.reading)

@@ -11,6 +11,8 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from .errors import Error, QueryError
+
 if TYPE_CHECKING:
     from polars import Expr
 
@@ -37,6 +39,14 @@ def quoted(name: str, dialect: str = "dray") -> str:
     """An identifier of SQL that is exactly this name. For MySQL, a text has double quotes."""
     mark = "`" if dialect == "mysql" else '"'
     return mark + name.replace(mark, mark * 2) + mark
+
+
+def may_lack(error: Error) -> bool:
+    """Whether a source may have refused a condition for what it lacks.
+
+    A type may have no operator, and a database's encoding no such character (22P05).
+    """
+    return isinstance(error, QueryError) or error.sqlstate == "22P05"
 
 
 def kind_of(data_type: str, metadata: Mapping[str, str], by_dray: bool) -> Kind | None:

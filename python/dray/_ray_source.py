@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from ._conditions import Condition, Conditions, all_of, any_of
 from ._optional import import_optional
 from ._plan import Plan
+from ._predicate import may_lack
 from ._relation import Relation, read_part
-from .errors import QueryError, UsageError
+from .errors import Error, UsageError
 
 block = import_optional("ray.data.block")
 Datasource: Any = import_optional("ray.data.datasource").Datasource
@@ -97,10 +98,9 @@ class DrayDatasource(Datasource):  # type: ignore[misc]
             condition = self._condition(self._predicate_expr)
         try:
             return relation.plan(columns, condition)
-        except QueryError:
-            if condition is None:
+        except Error as error:
+            if condition is None or not may_lack(error):
                 raise
-            # A type may lack an operator.
             return relation.plan(columns)
 
     def _condition(self, predicate: Any) -> Condition | None:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from . import _dray
 from ._connection import Connection, connect
 from ._optional import import_optional
 from ._options import ConnectOptions
-from ._predicate import condition, kind_of, quoted
+from ._predicate import condition, kind_of, may_lack, quoted
 from ._result import Result
-from .errors import QueryError, UsageError
+from .errors import Error, UsageError
 
 if TYPE_CHECKING:
     from polars import DataFrame, Expr, LazyFrame
@@ -215,10 +214,13 @@ class _Source:
             whole += f" LIMIT {n_rows}"
         if where is None:
             return self._query(connection, whole)
-        # A type may lack an operator: then Polars filters alone.
-        with suppress(QueryError):
+        try:
             return self._query(connection, f"{whole} WHERE {where}")
-        return self._query(connection, whole)
+        except Error as error:
+            if not may_lack(error):
+                raise
+            # Polars filters alone.
+            return self._query(connection, whole)
 
     def _quoted(self, names: Sequence[str]) -> list[str]:
         return [quoted(name, self._dialect) for name in names]

@@ -21,9 +21,10 @@ from typing import Any
 from ._conditions import Condition, Conditions, all_of
 from ._keeper import keep_plan
 from ._optional import import_optional
+from ._predicate import may_lack
 from ._relation import Relation, check_names, read_part
 from ._spark_types import Conversion
-from .errors import QueryError, UsageError
+from .errors import Error, UsageError
 
 sources = import_optional("pyspark.sql.datasource")
 DataSource: Any = sources.DataSource
@@ -139,8 +140,9 @@ class _FilteringReader(_Reader):
             return filters
         try:
             self._parts = keep_plan(self._relation, condition)
-        except QueryError:
-            # A type may lack an operator.
+        except Error as error:
+            if not may_lack(error):
+                raise
             return filters
         return [
             spark_filter

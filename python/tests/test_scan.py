@@ -322,6 +322,16 @@ def test_types_without_operators(filled: PostgresServer) -> None:
     assert lazy.filter(col("r").is_null()).select("id").collect().rows() == [(2,)]
 
 
+def test_texts_that_the_database_lacks(filled: PostgresServer) -> None:
+    filled.run("DROP DATABASE IF EXISTS narrow")
+    filled.run("CREATE DATABASE narrow ENCODING 'LATIN1' TEMPLATE template0 LOCALE 'C'")
+    filled.run("CREATE TABLE t AS SELECT 1 AS id, 'ü'::text AS name", database="narrow")
+    lazy = dray.scan(filled.uri("narrow"), "t")
+    assert lazy.filter(col("name") == "🐴").collect().height == 0
+    assert lazy.filter((col("name") == "🐴") | (col("id") == 1)).collect().height == 1
+    assert lazy.filter(col("name") == "ü").collect().height == 1
+
+
 def test_values_that_arrow_lacks(filled: PostgresServer) -> None:
     filled.run(
         "DROP TABLE IF EXISTS endless",

@@ -35,6 +35,18 @@ def postgres() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture(scope="session")
+def narrow(postgres: PostgresServer) -> str:
+    """A database without most of Unicode, whose table ``names`` has the rows (1, ü) and (2, x)."""
+    postgres.run("CREATE DATABASE narrow ENCODING 'LATIN1' TEMPLATE template0 LOCALE 'C'")
+    postgres.run(
+        "CREATE TABLE names (id integer, name text)",
+        "INSERT INTO names VALUES (1, 'ü'), (2, 'x')",
+        database="narrow",
+    )
+    return postgres.uri("narrow")
+
+
+@pytest.fixture(scope="session")
 def maria(mariadb: MariaServer) -> MariaServer:
     mariadb.run(*MARIA_DDL)
     return mariadb

@@ -75,6 +75,12 @@ def test_the_source_is_asked_for_less(postgres: PostgresServer) -> None:
     assert not any("LIMIT" in s or "69" in s for s in parts_read(postgres, start))
 
 
+def test_texts_that_the_database_lacks(narrow: str) -> None:
+    frame = dray.daft.read(narrow, table="names")
+    assert frame.where(col("name") == "🐴").to_pydict() == {"id": [], "name": []}
+    assert frame.where(col("name") == "ü").to_pydict()["id"] == [1]
+
+
 PREDICATES = [
     lambda r: col("id") < r.choice([0, 1, 2**40]),
     lambda r: col("big") >= r.choice([0, 2**63 - 1]),

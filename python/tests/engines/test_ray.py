@@ -134,6 +134,12 @@ def test_a_dray_server(cluster: None, served: Relay) -> None:
     assert behind.filter(expr=(col("id") < 1000) & (col("filler") == "xxx")).count() == 15
 
 
+def test_texts_that_the_database_lacks(cluster: None, narrow: str) -> None:
+    dataset = dray.ray.read(narrow, table="names")
+    assert dataset.filter(expr=col("name") == "🐴").count() == 0
+    assert [row["id"] for row in dataset.filter(expr=col("name") == "ü").take_all()] == [1]
+
+
 def test_renamed_columns(cluster: None, postgres: PostgresServer) -> None:
     dataset = dray.ray.read(postgres.uri(), table="pairs", at_most=2)
     swapped = dataset.rename_columns({"id": "amount", "amount": "id"})

@@ -165,6 +165,12 @@ def test_filters(pushing: SparkSession, postgres: PostgresServer) -> None:
             assert "Filter" in plan.replace("RuntimeFilters", ""), (where, plan)
 
 
+def test_texts_that_the_database_lacks(pushing: SparkSession, narrow: str) -> None:
+    frame = load(pushing, narrow, dbtable="names")
+    assert frame.where("name = '🐴'").collect() == []
+    assert [row.id for row in frame.where("name = 'ü'").collect()] == [1]
+
+
 def test_no_filters_unless_enabled(spark: SparkSession, postgres: PostgresServer) -> None:
     start = postgres.log_bytes()
     assert load(spark, postgres.uri(), dbtable="pairs").where("id < 10").count() == 10
