@@ -124,9 +124,10 @@ def connect(
         As for :func:`dray.connect`. ``dray:postgresql://…`` is the same as ``postgresql://…``.
     autocommit : bool, optional
         Whether each statement is a transaction of its own. The default is what PEP 249 asks for,
-        False, where there are transactions: with PostgreSQL. A Dray server only reads, and
-        ``commit`` and ``rollback`` do nothing there. With PostgreSQL, a large table comes over
-        several connections only if this is True, since others don't see the transaction.
+        False, except for a Dray server's own tables, which are only read. A database behind a Dray
+        server has no transactions here: ``rollback`` undoes nothing, and a warning says so unless
+        this is True. With PostgreSQL, a large table comes over several connections only if this is
+        True, since others don't see the transaction.
     token, plain_token, ca, timeout, read_timeout, local_socket
         As for :func:`dray.connect`.
     db_kwargs, conn_kwargs : mapping, optional
@@ -158,7 +159,7 @@ def connect(
             uri,
             db_kwargs={**options, **(db_kwargs or {})},
             conn_kwargs=conn_kwargs,
-            autocommit=_adbc.is_dray_server(uri) if autocommit is None else autocommit,
+            autocommit=_adbc.has_own_tables(uri) if autocommit is None else autocommit,
         )
     except Error as error:
         if os.path.isabs(driver) or error.status_code != AdbcStatusCode.NOT_FOUND:

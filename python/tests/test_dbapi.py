@@ -23,6 +23,7 @@ from server import Server
 
 import dray
 import dray.dbapi as dbapi
+from dray._adbc import has_own_tables
 
 #: What PEP 249 asks of a module, a connection and a cursor.
 MODULE = """apilevel threadsafety paramstyle connect Warning Error InterfaceError DatabaseError
@@ -125,6 +126,24 @@ def test_a_dray_server_commits_nothing(server: Server) -> None:
     with connection:
         connection.commit()
         connection.rollback()
+
+
+@pytest.mark.parametrize(
+    ("uri", "own"),
+    [
+        ("dray://localhost", True),
+        ("dray://localhost:5433/?read_timeout=5", True),
+        ("drays://to/ken@localhost/files", True),
+        ("dray+unix:///run/dray.sock?token=a", True),
+        ("dray://localhost/shop", False),
+        ("drays://to/ken@[::1]:5433/shop?ca=x", False),
+        ("dray://localhost?read_timeout=5&source=shop", False),
+        ("dray+unix:///run/dray.sock?source=shop", False),
+        ("postgresql://localhost/shop", False),
+    ],
+)
+def test_uris_of_what_is_only_read(uri: str, own: bool) -> None:
+    assert has_own_tables(uri) is own
 
 
 def test_transactions(filled: PostgresServer, shop: dbapi.Connection) -> None:

@@ -300,8 +300,7 @@ fn step(lease: &mut Lease, step: Transaction, cancel: &Cancel) -> Result<()> {
 
 fn no_transactions() -> adbc_core::error::Error {
     not_implemented(
-        "a Dray server has no transactions: it only reads, each statement by itself (leave \
-         autocommit on)",
+        "a Dray server has no transactions: each statement is one of its own (leave autocommit on)",
     )
 }
 

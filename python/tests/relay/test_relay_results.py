@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import adbc_client
+import pandas as pd
 import polars
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -169,9 +170,14 @@ def test_the_program(server: Relay, name: str, tmp_path: Path) -> None:
 
 def test_drivers(server: Relay, name: str) -> None:
     sql = "SELECT id, name FROM relayed ORDER BY id"
-    with dray.dbapi.connect(server.uri(name)) as connection, connection.cursor() as cursor:
+    with pytest.warns(dray.dbapi.Warning, match="Cannot disable autocommit"):
+        connection = dray.dbapi.connect(server.uri(name))
+    with connection, connection.cursor() as cursor:
         cursor.execute(sql)
         assert len(cursor.fetchall()) == 1000
+        connection.rollback()
+    with dray.dbapi.connect(server.uri(name), autocommit=True) as connection:
+        assert pd.read_sql(sql, connection).shape == (1000, 2)
     with adbc_client.connect(server.uri(name)) as adbc:
         assert adbc_client.table(adbc, sql).num_rows == 1000
         objects = adbc.adbc_get_objects(depth="tables", table_name_filter="relayed")
