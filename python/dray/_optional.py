@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import Any
 
 #: The extra of this package that installs a package, if it has another name.
@@ -15,12 +16,13 @@ def import_optional(name: str) -> Any:
     Raises
     ------
     ImportError
-        It is not there. The message says how to install it.
+        It is not there, or too old to have this module. The message says how to install it.
     """
     try:
         return importlib.import_module(name)
     except ImportError as error:
         package = name.partition(".")[0]
         extra = _EXTRAS.get(package, package)
-        message = f"this needs {package}: pip install 'dray[{extra}]'"
+        newer = "" if sys.modules.get(package) is None else "a newer "
+        message = f"this needs {newer}{package}: pip install 'dray[{extra}]'"
         raise ImportError(message, name=package) from error

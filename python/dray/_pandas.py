@@ -10,6 +10,9 @@ import pyarrow.types as types  # type: ignore[import-untyped,unused-ignore]
 
 from .errors import UsageError
 
+# pyarrow 15 has no test for views.
+is_binary_view = getattr(types, "is_binary_view", types.is_binary)
+
 # The choices for columns of dates.
 DATES = ("datetime64", "arrow", "object")
 
@@ -85,7 +88,7 @@ def _exact(data_type: pyarrow.DataType) -> Any:
         or types.is_interval(data_type)
         or types.is_binary(data_type)
         or types.is_large_binary(data_type)
-        or types.is_binary_view(data_type)
+        or is_binary_view(data_type)
         or types.is_fixed_size_binary(data_type)
         or (types.is_nested(data_type) and not types.is_dictionary(data_type))
     )

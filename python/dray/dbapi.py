@@ -92,8 +92,10 @@ def _types(known: Any, *names: str) -> Any:
     """A type object of the driver manager's, with more of Arrow's types."""
     if not known:
         return known  # Without pyarrow there is nothing to compare with.
-    pyarrow = importlib.import_module("pyarrow")
-    return type(known)(known | {getattr(pyarrow.lib, f"Type_{name}") for name in names})
+    lib = importlib.import_module("pyarrow").lib
+    more = (getattr(lib, f"Type_{name}", None) for name in names)
+    # Older versions of pyarrow lack some.
+    return type(known)(known | {number for number in more if number is not None})
 
 
 BINARY = _types(dbapi.BINARY, "BINARY_VIEW", "FIXED_SIZE_BINARY")

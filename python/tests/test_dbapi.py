@@ -106,6 +106,20 @@ def test_type_objects(server: Server, sql: str, kind: str) -> None:
     assert equal == {kind}
 
 
+def test_types_that_older_versions_of_pyarrow_lack(server: Server) -> None:
+    code = """
+import sys, pyarrow.lib
+import adbc_driver_manager.dbapi
+for name in ("Type_DECIMAL32", "Type_DECIMAL64"):
+    delattr(pyarrow.lib, name)
+import dray.dbapi
+with dray.dbapi.connect(sys.argv[1]) as connection, connection.cursor() as cursor:
+    cursor.execute("SELECT 1, CAST(1 AS DECIMAL(9, 2)), 'text'")
+    print([column[1] == dray.dbapi.NUMBER for column in cursor.description])
+"""
+    assert child(code, server.unix) == "[True, True, False]\n"
+
+
 def test_placeholders_are_the_servers_own(server: Server, shop: dbapi.Connection) -> None:
     assert dbapi.paramstyle == "numeric_dollar"
     with shop.cursor() as cursor:

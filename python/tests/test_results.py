@@ -360,6 +360,20 @@ with dray.connect(sys.argv[1]) as connection:
     assert ran.stdout.count("[(1,)]") == 5
 
 
+def test_a_package_that_is_too_old(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "polars").mkdir()
+    (tmp_path / "polars" / "__init__.py").touch()
+    script = """
+import sys, dray
+try: dray.scan(sys.argv[1], "numbers")
+except ImportError as error: print(error)
+"""
+    environment = {"PYTHONPATH": f"{tmp_path}:{Path(dray.__file__).parent.parent}"}
+    command = [sys.executable, "-c", script, server.unix]
+    said = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert said.stdout == "this needs a newer polars: pip install 'dray[polars]'\n"
+
+
 @pytest.mark.parametrize(
     ("options", "what"),
     [
