@@ -119,13 +119,19 @@ def sort(
     if not columns and duplicates != "rows":
         raise UsageError("name a column to sort by")
     folder = os.fspath(spill) if spill is not None else tempfile.gettempdir()
-    cores = len(os.sched_getaffinity(0))
     memory_text = None if memory is None else str(memory)
-    threads = cores if threads is None else threads
+    threads = _cores() if threads is None else threads
     with SourceRecorder(source) as recorder:
         return _dray.sort(
             recorder.source, columns, memory_text, folder, duplicates, limit, threads, progress
         )
+
+
+def _cores() -> int:
+    # macOS does not tell which of them are available.
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _native_key(key: str | SortKey) -> str | tuple[str, bool, bool]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import random
 import tempfile
 from collections.abc import Iterator
@@ -52,6 +53,13 @@ def table() -> pa.Table:
 def expected(table: pa.Table, keys: list[tuple[str, str, str]]) -> pa.Table:
     """The result of pyarrow's sort, which is stable, too."""
     return table.take(pc.sort_indices(table, sort_keys=keys))
+
+
+def test_a_system_that_does_not_tell_the_processors(
+    table: pa.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(os, "sched_getaffinity")
+    assert pa.table(dray.sort(table, "row:desc"))["row"][0].as_py() == ROWS - 1
 
 
 @pytest.mark.parametrize("memory", ["512MiB", 2 << 20])
