@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from . import _dray, _html
@@ -266,7 +265,7 @@ def _check_driver_options(options: Mapping[str, object]) -> None:
         )
 
 
-class Connection(Planning, Writes):
+class Connection(_dray.Closing, Planning, Writes):
     """A connection to a server. :func:`connect` makes it. It runs one statement at a time.
 
     Threads may take turns with a connection. While one of its results is unread, another query
@@ -494,20 +493,12 @@ class Connection(Planning, Writes):
     def close(self) -> None:
         """Close the connection. If a result is unread, cancel and close it first."""
         result = None if self._result is None else self._result()
-        if result is not None:
-            result.close()
-        self._native.close()
-
-    def __enter__(self) -> Connection:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
+        try:
+            if result is not None:
+                result.close()
+        finally:
+            # Also after an interrupt, while the server was told to end the statement.
+            self._native.close()
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else self.server

@@ -250,6 +250,30 @@ def test_an_interrupt_at_any_moment_frees_the_connection(server: Server, kind: s
     assert 10 < at < 999
 
 
+@pytest.mark.parametrize("how", ["with", "close"])
+def test_an_interrupt_of_a_close_closes_the_connection(server: Server, how: str) -> None:
+    # Before the connection's and the result's `close` have begun, only a `with` block helps.
+    for at in range(1 if how == "with" else 3, 100):
+        connection = dray.connect(server.unix)
+        result = connection.query(FOREVER)
+        sys.setprofile(Interrupting(at))
+        try:
+            if how == "close":
+                connection.close()
+            else:
+                with connection:
+                    pass
+        except KeyboardInterrupt:
+            assert connection.closed, at
+            with pytest.raises(dray.UsageError, match="the result is closed"):
+                result.arrow()
+        else:
+            break
+        finally:
+            sys.setprofile(None)
+    assert 3 < at < 99
+
+
 @pytest.mark.parametrize("address", ["unix", "tcp"])
 @pytest.mark.parametrize("sql", [FOREVER, SILENT])
 def test_server_killed_while_a_table_arrives(mortal: Server, address: str, sql: str) -> None:
