@@ -31,18 +31,36 @@ const UNIX_BACKLOG: i32 = 1024;
 /// A listening socket.
 pub(crate) enum Listener {
     Tcp { listener: TcpListener, tls: Option<TlsAcceptor> },
-    Unix { listener: UnixListener, _file: SocketFile },
+    // Dropped in this order: once the socket is closed, the file may be another server's.
+    Unix { file: SocketFile, listener: UnixListener },
     Local(LocalSocket),
 }
 
-/// The file of a Unix socket. Dropping it removes the file.
-pub(crate) struct SocketFile(PathBuf);
+/// The file of a Unix socket. Dropping it removes the file, if it is still the same.
+pub(crate) struct SocketFile {
+    path: PathBuf,
+    /// The numbers of its device and its inode.
+    id: (u64, u64),
+}
+
+impl SocketFile {
+    fn new(path: &Path) -> io::Result<Self> {
+        Ok(Self { path: path.to_owned(), id: file_id(path)? })
+    }
+}
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // It may be gone already.
-        let _ = std::fs::remove_file(&self.0);
+        // Somebody may have removed it, and another server may have made one of its own.
+        if file_id(&self.path).is_ok_and(|id| id == self.id) {
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
+}
+
+fn file_id(path: &Path) -> io::Result<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::symlink_metadata(path).map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
 /// An accepted connection, before TLS and hello.
@@ -70,13 +88,6 @@ impl Listener {
             ServeError::new(format!("can't listen on {}: {cause}", path.display()))
         };
         if path.exists() {
-            if UnixStream::connect(path).await.is_ok() {
-                return Err(ServeError::new(format!(
-                    "another server listens on {}",
-                    path.display()
-                )));
-            }
-            // Remove the socket of a killed server, but no other kind of file.
             use std::os::unix::fs::FileTypeExt;
             if !std::fs::metadata(path).map_err(failed)?.file_type().is_socket() {
                 return Err(ServeError::new(format!(
@@ -84,10 +95,29 @@ impl Listener {
                     path.display()
                 )));
             }
-            std::fs::remove_file(path).map_err(failed)?;
+            match UnixStream::connect(path).await {
+                Ok(_) => {
+                    return Err(ServeError::new(format!(
+                        "another server listens on {}",
+                        path.display()
+                    )));
+                }
+                // The socket of a server that was killed.
+                Err(cause) if cause.kind() == io::ErrorKind::ConnectionRefused => {
+                    std::fs::remove_file(path).map_err(failed)?;
+                }
+                // The server may only be busy, or another user's.
+                Err(cause) => {
+                    return Err(ServeError::new(format!(
+                        "can't tell whether a server listens on {}: {cause}; if none does, remove \
+                         the file",
+                        path.display()
+                    )));
+                }
+            }
         }
         let listener = bind_private(path).map_err(failed)?;
-        Ok(Self::Unix { listener, _file: SocketFile(path.to_owned()) })
+        Ok(Self::Unix { file: SocketFile::new(path).map_err(failed)?, listener })
     }
 
     /// The URI that clients connect to; None for the local socket, which they find by themselves.
@@ -99,7 +129,7 @@ impl Listener {
                     .local_addr()
                     .map_or_else(|_| scheme.to_owned(), |address| format!("{scheme}://{address}"))
             }
-            Self::Unix { _file: file, .. } => format!("dray+unix://{}", file.0.display()),
+            Self::Unix { file, .. } => format!("dray+unix://{}", file.path.display()),
             Self::Local(_) => return None,
         })
     }
@@ -295,5 +325,61 @@ mod tests {
             drop(listener);
         }
         watch.join().unwrap();
+    }
+
+    fn refusal(listened: Result<Listener, ServeError>) -> String {
+        listened.err().unwrap().to_string()
+    }
+
+    #[tokio::test]
+    async fn a_server_that_is_too_busy_to_accept_keeps_its_socket() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("dray.sock");
+        let socket = || {
+            let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None);
+            let socket = socket.unwrap();
+            socket.set_nonblocking(true).unwrap();
+            socket
+        };
+        let address = socket2::SockAddr::unix(&path).unwrap();
+        let busy = socket();
+        busy.bind(&address).unwrap();
+        busy.listen(0).unwrap();
+        let mut clients = Vec::new();
+        let full = loop {
+            let client = socket();
+            match client.connect(&address) {
+                Ok(()) => clients.push(client),
+                Err(cause) => break cause,
+            }
+        };
+        assert_eq!(full.kind(), io::ErrorKind::WouldBlock);
+        let kept = file_id(&path).unwrap();
+        let refused = refusal(Listener::unix(&path).await);
+        assert!(refused.starts_with("can't tell whether a server listens on "), "{refused}");
+        assert_eq!(file_id(&path).unwrap(), kept);
+        // One that accepts is named as such.
+        busy.accept().unwrap();
+        let refused = refusal(Listener::unix(&path).await);
+        assert!(refused.starts_with("another server listens on "), "{refused}");
+        // One that is gone leaves its file to the next one.
+        drop((busy, clients));
+        let next = Listener::unix(&path).await.unwrap();
+        UnixStream::connect(&path).await.unwrap();
+        drop(next);
+        assert!(!path.exists());
+    }
+
+    #[tokio::test]
+    async fn a_listener_removes_no_file_but_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("dray.sock");
+        let first = Listener::unix(&path).await.unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let second = Listener::unix(&path).await.unwrap();
+        drop(first);
+        UnixStream::connect(&path).await.unwrap();
+        drop(second);
+        assert!(!path.exists());
     }
 }
