@@ -99,9 +99,15 @@ impl Admission {
         }
     }
 
-    /// The memory for requests that are being received; see [`request_permits`].
-    pub(crate) fn request_memory(&self) -> Arc<Semaphore> {
-        self.requests.clone()
+    /// Waits until there is memory for a request of so many bytes that is being received.
+    ///
+    /// # Errors
+    /// SQLSTATE 53200 if it has waited too long.
+    pub(crate) async fn admit_request(
+        &self,
+        bytes: u64,
+    ) -> Result<OwnedSemaphorePermit, ServerError> {
+        self.acquire(&self.requests, bytes).await
     }
 
     /// The largest chunks to make for a client that accepts `client_max` bytes, if `chunks` of
@@ -197,11 +203,6 @@ fn operators_bytes(memory_bytes: u64) -> u64 {
 /// What one statement with operators that buffer rows reserves.
 fn buffered_bytes(memory_bytes: u64) -> u64 {
     OPERATOR_BYTES.min(operators_bytes(memory_bytes) / BUFFERING_STATEMENTS_MIN)
-}
-
-/// Permits of [`Admission::request_memory`] for a request.
-pub(crate) fn request_permits(bytes: u64) -> u32 {
-    permits(bytes)
 }
 
 #[cfg(test)]

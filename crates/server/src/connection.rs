@@ -34,7 +34,7 @@ const IDLE_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 /// What all connections share.
 pub(crate) struct Shared {
     pub(crate) engine: Engine,
-    pub(crate) admission: Admission,
+    pub(crate) admission: Arc<Admission>,
     pub(crate) grants: Grants,
     pub(crate) tickets: Tickets,
     /// Names the local socket in each welcome.
@@ -115,7 +115,7 @@ pub(crate) async fn serve(
         share: None,
         relay: None,
         source: None,
-        reader: FrameReader::new(open.read, open.received, shared.admission.request_memory()),
+        reader: FrameReader::new(open.read, open.received, shared.admission.clone()),
         socket: open.write,
         locality: open.locality,
         line: open.tcp.as_ref().and_then(|tcp| shared.known_lines.of(tcp.host?)),
@@ -140,7 +140,7 @@ pub(crate) async fn refuse(
 ) {
     let OpenSocket { read, received, write: mut socket, .. } = open;
     let mut session = ServerSession::default();
-    let mut reader = FrameReader::new(read, received, shared.admission.request_memory());
+    let mut reader = FrameReader::new(read, received, shared.admission.clone());
     let tell = async {
         let _ = reader.next(|header| session.frame(header)).await;
         let hint = "try again later, or raise the server's --connections or --connections-per-host";
@@ -172,20 +172,15 @@ impl Connection {
                 ClientEvent::Query(_) | ClientEvent::Plan(_) if self.plan.is_some() => {
                     return self.refuse_beyond_pass().await;
                 }
-                ClientEvent::Query(query) => {
-                    statement::run(self, query, Extent::Whole).await?;
-                    self.reader.release();
-                }
+                ClientEvent::Query(query) => statement::run(self, query, Extent::Whole).await?,
                 ClientEvent::Plan(request) => statement::plan(self, request).await?,
-                ClientEvent::Part(part) => {
-                    statement::run_part(self, part).await?;
-                    self.reader.release();
-                }
+                ClientEvent::Part(part) => statement::run_part(self, part).await?,
                 ClientEvent::Release => self.release().await,
                 ClientEvent::Share(earlier) => self.share = Some(earlier),
                 ClientEvent::Goodbye => return Ok(()),
                 _ => {}
             }
+            self.reader.release();
         }
     }
 
@@ -264,6 +259,10 @@ impl Connection {
         let event = match read {
             Ok((frame, payload)) => self.session.message(frame, &payload),
             Err(ReadError::Protocol(error)) => Err(error),
+            Err(ReadError::NoMemory(error)) => {
+                info!("closed: {}", error.message);
+                return self.close(error).await.and(Err(Closed));
+            }
             Err(ReadError::Closed) => {
                 debug!("the client closed the connection");
                 return Err(Closed);

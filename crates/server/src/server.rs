@@ -100,7 +100,7 @@ impl Server {
         let (stop, stopping) = watch::channel(false);
         let engine = Engine::new(context);
         let shared = Arc::new(Shared {
-            admission: Admission::new(engine.memory_pool(), options.wait_timeout),
+            admission: Arc::new(Admission::new(engine.memory_pool(), options.wait_timeout)),
             engine,
             metrics: Arc::new(Metrics::of(
                 grants.sources().map(|relay| (relay.name.clone(), relay.metrics.clone())).collect(),

@@ -6,11 +6,14 @@ mod common;
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arrow::array::RecordBatch;
+use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use common::Running;
-use dray_client::{ConnectOptions, Connection, ErrorKind, Limits, QueryOptions};
+use dray_client::{
+    ConnectOptions, Connection, ErrorKind, Limits, PlanOptions, QueryOptions, Verdict,
+};
 
 /// A hand-made hello: `spec/protocol.md` section 7.
 const HELLO: &[u8] = b"\x11\0\0\0\x01\0\0\0DRAY\x02\0\x02\0\0\0\0\0\x01\0\0\0t";
@@ -386,4 +389,54 @@ fn more_connections_than_allowed() {
     drop(held);
     server.wait_for("connections_open", 0.0);
     server.assert_serves();
+}
+
+/// With this much memory, requests get 64 MiB: four of 15 MiB.
+fn little_memory_for_requests(options: &mut dray_server::ServeOptions) {
+    options.catalog.memory_bytes = Some(256 << 20);
+    options.wait_timeout = Duration::from_secs(1);
+}
+
+const LARGE_REQUEST_BYTES: usize = 15 << 20;
+
+#[test]
+fn a_large_plan_gives_its_memory_back() {
+    let server = Running::start_with(little_memory_for_requests);
+    let text = StringArray::from(vec!["x".repeat(LARGE_REQUEST_BYTES)]);
+    let row = RecordBatch::try_from_iter([("1", Arc::new(text) as ArrayRef)]).unwrap();
+    let query = QueryOptions { parameters: Some(row), ..QueryOptions::default() };
+    let plan = PlanOptions { at_most: Some(1), ..PlanOptions::default() };
+    let sql = "SELECT n FROM numbers WHERE text <> $1";
+    let mut open = Vec::new();
+    for _ in 0..5 {
+        let mut connection = server.connect();
+        let planned = connection.partitions(sql, &query, &plan, &mut || Verdict::Continue);
+        assert_eq!(planned.unwrap().partitions().len(), 1);
+        open.push(connection);
+    }
+}
+
+#[test]
+fn a_large_message_waits_for_memory_no_longer_than_others() {
+    let server = Running::start_with(little_memory_for_requests);
+    // Five that only begin, for which there is not enough memory.
+    let begun = |_| {
+        let mut stream = raw(&server);
+        stream.write_all(HELLO).unwrap();
+        frame(&mut stream).unwrap();
+        stream.write_all(&(LARGE_REQUEST_BYTES as u32).to_le_bytes()).unwrap();
+        stream.write_all(&[2, 0, 0, 0]).unwrap();
+        stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+        stream
+    };
+    let mut streams = (0..5).map(begun).collect::<Vec<_>>();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let (kind, payload) = loop {
+        assert!(Instant::now() < deadline, "none is refused");
+        if let Some(answer) = streams.iter_mut().find_map(frame) {
+            break answer;
+        }
+    };
+    let text = String::from_utf8_lossy(&payload);
+    assert!(kind == ERROR && text.contains("waited 1s for memory"), "{text}");
 }
