@@ -121,6 +121,10 @@ pub trait Parts: Debug + Send + Sync {
     /// How many connections to the database are held.
     fn connections(&self) -> usize;
 
+    /// Whether a part is read over a connection of its own, which is opened for it. Otherwise it is
+    /// read over one of those that are held, as soon as no other part is.
+    fn opens_connections(&self) -> bool;
+
     /// What names the snapshot to a session of the same driver, which plans under it; None if no
     /// other plan can have it.
     fn snapshot(&self) -> Option<&[u8]> {

@@ -44,6 +44,10 @@ impl Parts for PostgresParts {
         1
     }
 
+    fn opens_connections(&self) -> bool {
+        true
+    }
+
     fn snapshot(&self) -> Option<&[u8]> {
         self.plan.partitions().first().map(Vec::as_slice)
     }
@@ -103,6 +107,10 @@ impl Parts for MysqlParts {
 
     fn connections(&self) -> usize {
         self.plan.connections()
+    }
+
+    fn opens_connections(&self) -> bool {
+        false
     }
 
     fn run(

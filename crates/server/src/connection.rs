@@ -316,7 +316,7 @@ pub(crate) fn stopping_error() -> ServerError {
 }
 
 /// Waits until others have waited for a source's session while this client's was idle for too long.
-async fn idle_too_long(source: Option<&SourceInUse>, shared: &Shared) {
+pub(crate) async fn idle_too_long(source: Option<&SourceInUse>, shared: &Shared) {
     let Some(source) = source else { return std::future::pending().await };
     tokio::time::sleep(shared.stall_timeout_contended).await;
     while !source.relay.has_waiting() {
@@ -324,7 +324,7 @@ async fn idle_too_long(source: Option<&SourceInUse>, shared: &Shared) {
     }
 }
 
-fn idle_error(shared: &Shared) -> ServerError {
+pub(crate) fn idle_error(shared: &Shared) -> ServerError {
     let what = format!(
         "the connection was idle for more than {:?} while others waited for its source",
         shared.stall_timeout_contended

@@ -18,14 +18,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use dray_driver::{Driver, Parts};
+use dray_driver::Driver;
 use dray_wire::{ErrorKind, ServerError};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, oneshot};
 use tracing::{debug, info, warn};
 
 use self::plans::HeldPlans;
-pub(crate) use self::session::RelaySession;
+pub(crate) use self::plans::{HeldPlan, PartReader};
 use self::session::source_thread;
+pub(crate) use self::session::{PlanTask, RelaySession};
 pub(crate) use self::sink::{Begun, ResultSink, Rows, lost};
 use crate::engine;
 use crate::metrics::SourceMetrics;
@@ -41,8 +42,10 @@ pub(crate) struct Relay {
     driver: Arc<dyn Driver>,
     connections_max: usize,
     connections: Arc<Semaphore>,
-    /// Clients that wait for a session.
+    /// Clients that wait for a connection.
     waiting: AtomicUsize,
+    /// Whose turn it is to wait for one beside its session.
+    turn: Mutex<()>,
     plans: HeldPlans,
 }
 
@@ -56,6 +59,7 @@ impl Relay {
             connections_max,
             connections: Arc::new(Semaphore::new(connections_max)),
             waiting: AtomicUsize::new(0),
+            turn: Mutex::default(),
             plans: HeldPlans::default(),
         }
     }
@@ -68,50 +72,86 @@ impl Relay {
         self.waiting.load(Ordering::Relaxed) > 0
     }
 
-    /// A session, which connects when it gets its first statement.
+    /// A session, which connects when it gets its first statement, and has `permit` until it ends.
     ///
     /// # Errors
-    /// If none is free for this time, or there is no thread for it.
-    pub(crate) async fn session(&self, timeout: Duration) -> Result<RelaySession, ServerError> {
-        let permit = self.connection(timeout).await?;
-        RelaySession::start(self.name.clone(), self.driver.clone(), permit).map_err(|cause| {
-            let what = format!("the server can't start a thread for the source: {cause}");
-            engine::error(ErrorKind::Resources, "53000", what, "try again later")
-        })
+    /// If there is no thread for it.
+    pub(crate) fn session(
+        &self,
+        permit: OwnedSemaphorePermit,
+    ) -> Result<RelaySession, ServerError> {
+        let started = RelaySession::start(self.name.clone(), self.driver.clone(), permit);
+        started.map_err(session::no_thread)
     }
 
-    /// The permit for a connection to the source.
+    /// The permits for so many connections to the source, once all of them are free.
     ///
     /// # Errors
-    /// If none is free for this time.
-    async fn connection(&self, timeout: Duration) -> Result<OwnedSemaphorePermit, ServerError> {
-        if let Ok(permit) = self.connections.clone().try_acquire_owned() {
-            return Ok(permit);
+    /// If they are not for this time.
+    pub(crate) async fn connections(
+        &self,
+        count: u32,
+        timeout: Duration,
+    ) -> Result<OwnedSemaphorePermit, ServerError> {
+        if let Ok(permits) = self.connections.clone().try_acquire_many_owned(count) {
+            return Ok(permits);
         }
         let _waiting = Waiting::new(&self.waiting);
-        let acquired = self.connections.clone().acquire_owned();
+        let acquired = self.connections.clone().acquire_many_owned(count);
         match tokio::time::timeout(timeout, acquired).await {
-            Ok(Ok(permit)) => Ok(permit),
-            _ => Err(self.busy(timeout)),
+            Ok(Ok(permits)) => Ok(permits),
+            _ => Err(self.busy(count, timeout)),
         }
     }
 
-    /// The permits for the connections that a plan may hold: one, and more if they are free.
+    /// The permit for a connection beside that of a client's session. Clients that have one and
+    /// want another may wait for each other, so one at a time does. None if `idle` ends before it
+    /// is this client's turn.
     ///
     /// # Errors
     /// If none is free for this time.
-    pub(crate) async fn connections_of_plan(
+    pub(crate) async fn another_connection(
         &self,
         timeout: Duration,
-        at_most: usize,
-    ) -> Result<OwnedSemaphorePermit, ServerError> {
-        let mut permits = self.connection(timeout).await?;
-        while permits.num_permits() < at_most
-            && let Ok(more) = self.connections.clone().try_acquire_owned()
-        {
+        idle: impl Future<Output = ()>,
+    ) -> Result<Option<OwnedSemaphorePermit>, ServerError> {
+        let acquired = async {
+            let _turn = tokio::select! {
+                biased;
+                turn = self.turn.lock() => turn,
+                () = idle => return Ok(None),
+            };
+            self.connections(1, timeout).await.map(Some)
+        };
+        tokio::time::timeout(timeout, acquired).await.unwrap_or_else(|_| Err(self.busy(1, timeout)))
+    }
+
+    /// Adds to the permits of a plan, up to `at_most`. Half of the free connections are left to
+    /// others.
+    pub(crate) fn add_connections(&self, permits: &mut OwnedSemaphorePermit, at_most: usize) {
+        let more = at_most.saturating_sub(permits.num_permits());
+        let more = more.min(self.connections.available_permits() / 2);
+        let more = u32::try_from(more).ok().filter(|more| *more > 0);
+        let more = more.and_then(|more| self.connections.clone().try_acquire_many_owned(more).ok());
+        if let Some(more) = more {
             permits.merge(more);
         }
-        Ok(permits)
+    }
+
+    /// Whether the source may have so many connections.
+    ///
+    /// # Errors
+    /// If it may not, since `what` needs them.
+    pub(crate) fn check_allows(&self, connections: usize, what: &str) -> Result<(), ServerError> {
+        if connections <= self.connections_max {
+            return Ok(());
+        }
+        let what = format!(
+            "{what} needs {connections} connections to {}, and the server allows {}",
+            self.name, self.connections_max
+        );
+        let hint = "run the statement as a whole, or raise the server's --source-connections";
+        Err(engine::error(ErrorKind::Resources, "53300", what, hint))
     }
 
     /// The two ends of a result of this source, and where its columns come first.
@@ -121,15 +161,9 @@ impl Relay {
         sink::channel(self.connections.clone())
     }
 
-    /// Holds the parts of a plan until its lease ends.
-    pub(crate) fn hold(
-        self: &Arc<Self>,
-        plan: PlanId,
-        lease: Duration,
-        parts: Arc<dyn Parts>,
-        permits: OwnedSemaphorePermit,
-    ) {
-        self.plans.insert(plan, parts, permits);
+    /// Holds a plan until its lease ends.
+    pub(crate) fn hold(self: &Arc<Self>, plan: PlanId, lease: Duration, held: HeldPlan) {
+        self.plans.insert(plan, held);
         let relay = self.clone();
         tokio::spawn(async move {
             tokio::time::sleep(lease).await;
@@ -142,16 +176,22 @@ impl Relay {
         self.plans.release(plan).await;
     }
 
-    /// The parts of a plan; None if it is not one of this source, or its lease is over.
-    pub(crate) fn held(&self, plan: PlanId) -> Option<Arc<dyn Parts>> {
+    /// A plan; None if it is not one of this source, or its lease is over.
+    pub(crate) fn held(&self, plan: PlanId) -> Option<Arc<HeldPlan>> {
         self.plans.get(plan)
     }
 
-    fn busy(&self, timeout: Duration) -> ServerError {
-        let what = format!(
-            "the statement waited {timeout:?} for a connection to {}: others use all {}",
-            self.name, self.connections_max
-        );
+    fn busy(&self, count: u32, timeout: Duration) -> ServerError {
+        let (name, most) = (&self.name, self.connections_max);
+        let what = match count {
+            1 => format!(
+                "the statement waited {timeout:?} for a connection to {name}: others use all {most}"
+            ),
+            _ => format!(
+                "the statement waited {timeout:?} for {count} connections to {name}: others use \
+                 its {most}"
+            ),
+        };
         let hint = "try again later, or raise the server's --source-connections";
         engine::error(ErrorKind::Resources, "53300", what, hint)
     }

@@ -11,6 +11,7 @@ mod prepare;
 mod produce;
 mod send;
 mod settings;
+mod source;
 mod start;
 mod stop;
 mod work;
@@ -18,7 +19,6 @@ mod work;
 use std::sync::Arc;
 use std::time::Instant;
 
-use dray_driver::Parts;
 use dray_format::{FIELDS_MAX, Schema};
 use dray_wire::{ErrorKind, Finished, Known, Query, Refusal, ServerError, Started};
 use tracing::info;
@@ -26,12 +26,14 @@ use tracing::info;
 pub(crate) use self::parts::{plan, run_part};
 use self::prepare::{DisposeOnDrop, acquire_slot, lease, start, start_at_source};
 use self::send::ChunkWriter;
+use self::source::{Runner, part_reader, session};
 use self::start::{Execution, StartedStatement};
+use self::stop::Stop;
 pub(crate) use self::stop::panic_error;
-use self::stop::{Stop, while_client_waits};
 use self::work::Work;
-use crate::connection::{Closed, Connection, SourceInUse, ns, ns_since, stopped, stopping_error};
+use crate::connection::{Closed, Connection, ns, ns_since};
 use crate::engine::{self, Portion};
+use crate::relay::HeldPlan;
 
 /// A result counts as large if it is known to have at least this many values: even at two bits a
 /// value it has [`send::LARGE_RESULT_BYTES`].
@@ -44,7 +46,7 @@ pub(crate) enum Extent {
     /// Some of the partitions of the engine's plan.
     Portion(Portion),
     /// One of the parts of a source's plan.
-    Part(Arc<dyn Parts>, usize),
+    Part(Arc<HeldPlan>, usize),
 }
 
 /// Runs a statement, or some of it, and sends its result or its error. Fails only if the
@@ -97,16 +99,23 @@ async fn run_to_end(
 ) -> Result<(), Stop> {
     let shared = connection.shared.clone();
     // Before the slot, which others may use while this statement waits for a source.
-    let source = source(connection).await?;
+    let (at_source, portion) = match (connection.relay.clone(), extent) {
+        (None, Extent::Portion(portion)) => (None, Some(portion)),
+        (None, _) => (None, None),
+        (Some(relay), Extent::Part(plan, index)) => {
+            let reader = part_reader(connection, &relay, plan, index).await?;
+            (Some((relay, Runner::Part(reader))), None)
+        }
+        (Some(relay), _) => {
+            let session = session(connection, &relay).await?;
+            (Some((relay, Runner::Session(session))), None)
+        }
+    };
     let slot = acquire_slot(connection).await?;
     let lease = lease(&shared, slot)?;
-    let started = match (&source, extent) {
-        (None, Extent::Portion(portion)) => start(connection, &lease, query, Some(portion)).await,
-        (None, _) => start(connection, &lease, query, None).await,
-        (Some(source), Extent::Part(parts, index)) => {
-            start_at_source(connection, &lease, query, source, Some((parts, index))).await
-        }
-        (Some(source), _) => start_at_source(connection, &lease, query, source, None).await,
+    let started = match at_source {
+        None => start(connection, &lease, query, portion).await,
+        Some((relay, runner)) => start_at_source(connection, &lease, query, &relay, runner).await,
     }?;
     // However the statement ends, its own threads drop a large plan: with the rows that its joins
     // hold, that would block the network's thread. This must be the last reference to the plan, so
@@ -146,25 +155,6 @@ async fn run_to_end(
     connection.shared.metrics.rows_sent(connection.session.sent().0);
     connection.session.finished(finished, &mut out).map_err(|_| Closed)?;
     Ok(connection.send(out).await?)
-}
-
-/// The client's session of its source, which begins with its first statement; None if the server
-/// runs the statement itself.
-async fn source(connection: &mut Connection) -> Result<Option<Arc<SourceInUse>>, Stop> {
-    let Some(relay) = connection.relay.clone() else { return Ok(None) };
-    if let Some(source) = &connection.source {
-        return Ok(Some(source.clone()));
-    }
-    let timeout = connection.shared.wait_timeout;
-    let mut stopping = connection.shared.stopping.clone();
-    let session = async {
-        tokio::select! {
-            session = relay.session(timeout) => session,
-            () = stopped(&mut stopping) => Err(stopping_error()),
-        }
-    };
-    let session = while_client_waits(connection, session).await??;
-    Ok(Some(connection.source.insert(Arc::new(SourceInUse { relay, session })).clone()))
 }
 
 /// The error of a schema that no `started` message can carry.

@@ -243,17 +243,25 @@ def test_released_where_nobody_needs_a_token(
 
 
 def test_connections_are_counted(databases: dict[str, str], tmp_path: Path, name: str) -> None:
-    limits = ["--source-connections", f"{name}=3", "--wait-timeout", "1"]
+    limits = ["--source-connections", f"{name}=4", "--wait-timeout", "1"]
     sql = f"SELECT id FROM {TABLE}"
     with serve(databases, tmp_path, *limits) as server:
         # Until the server has looked, it has a connection of its own.
         wait_until(lambda: server.log().count("the source is there") == 2)
-        with dray.connect(server.uri(name, TOKEN)) as planner:
+        uri = server.uri(name, TOKEN)
+        with dray.connect(uri) as planner, dray.connect(uri) as other, dray.connect(uri) as last:
             plan = planner.partitions(sql, at_most=8)
             assert len(plan) > 1, plan.reason
-            # The planner has one, and the plan one or two.
-            expected = 1 if name == "maria" else 0
-            if expected:
+            # The planner has one, and so has its plan of PostgreSQL; one of MariaDB has two.
+            assert one(other, "SELECT 1") == 1
+            read(plan.partitions[0])
+            if name == "maria":
+                with pytest.raises(dray.Error, match="waited 1s for a connection"):
+                    one(last, "SELECT 1")
+                # Its readers need no others.
+                read(plan.partitions[0])
+            else:
+                assert one(last, "SELECT 1") == 1
                 with pytest.raises(dray.Error, match="waited 1s for a connection"):
                     read(plan.partitions[0])
         read(plan.partitions[0])

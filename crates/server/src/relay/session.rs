@@ -6,12 +6,14 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::Builder;
 
-use dray_driver::{Division, Driver, Parts, STACK_BYTES, Session, Sink, Statement};
-use dray_wire::ServerError;
+use dray_driver::{Division, Driver, STACK_BYTES, Session, Sink, Statement};
+use dray_wire::{ErrorKind, ServerError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tracing::{debug, warn};
 
+use super::plans::HeldPlan;
 use super::sink::{ResultSink, lost};
+use crate::engine;
 use crate::statement::panic_error;
 
 /// A session of a source, for one client. Dropping it closes the session, and frees its place once
@@ -34,13 +36,20 @@ enum Task {
     /// Run it.
     Run(ResultSink),
     /// Divide it into parts.
-    Plan(Division, oneshot::Sender<Divided>),
-    /// Run this one of its parts.
-    Part(Arc<dyn Parts>, usize, ResultSink),
+    Plan(PlanTask, oneshot::Sender<Divided>),
+}
+
+/// How a statement is to be divided into parts.
+pub(crate) struct PlanTask {
+    pub(crate) division: Division,
+    /// The earlier plan of the division, which is held meanwhile.
+    pub(crate) earlier: Option<Arc<HeldPlan>>,
+    /// For the connections of the plan.
+    pub(crate) permits: OwnedSemaphorePermit,
 }
 
 /// A statement as parts; None if the source has none.
-type Divided = Result<Option<Arc<dyn Parts>>, ServerError>;
+type Divided = Result<Option<HeldPlan>, ServerError>;
 
 impl RelaySession {
     /// Starts the session's thread, which holds `permit` until it ends.
@@ -73,26 +82,13 @@ impl RelaySession {
         self.give(Task::Run(sink), statement).await
     }
 
-    /// Begins one of the parts of a statement. It needs no session of its own.
-    ///
-    /// # Errors
-    /// If the thread has ended.
-    pub(crate) async fn begin_part(
-        &self,
-        (parts, index): (Arc<dyn Parts>, usize),
-        statement: Statement,
-        sink: ResultSink,
-    ) -> Result<(), ServerError> {
-        self.give(Task::Part(parts, index, sink), statement).await
-    }
-
     /// Divides a statement into parts. Dropping this gives up.
     ///
     /// # Errors
     /// If the source refuses, or the thread has ended.
-    pub(crate) async fn plan(&self, statement: Statement, division: Division) -> Divided {
+    pub(crate) async fn plan(&self, statement: Statement, task: PlanTask) -> Divided {
         let (sender, divided) = oneshot::channel();
-        self.give(Task::Plan(division, sender), statement).await?;
+        self.give(Task::Plan(task, sender), statement).await?;
         divided.await.unwrap_or_else(|_| Err(lost()))
     }
 
@@ -100,6 +96,11 @@ impl RelaySession {
         let permit = self.turns.clone().acquire_owned().await.map_err(|_| lost())?;
         self.thread.send(Turn { task, statement, permit }).map_err(|_| lost())
     }
+}
+
+pub(super) fn no_thread(cause: io::Error) -> ServerError {
+    let what = format!("the server can't start a thread for the source: {cause}");
+    engine::error(ErrorKind::Resources, "53000", what, "try again later")
 }
 
 /// A thread that a driver may run on.
@@ -118,19 +119,17 @@ fn serve(name: &str, driver: &dyn Driver, turns: &Receiver<Turn>) {
                 drop(permit);
                 sink.end(ended);
             }
-            Task::Plan(division, answer) => {
+            Task::Plan(PlanTask { division, earlier, permits }, answer) => {
                 let stopped = || answer.is_closed();
                 let divided = thread.with_session(&stopped, |session| {
                     session.plan(&statement, &division, &mut || !stopped())
                 });
+                let divided = divided
+                    .and_then(|parts| parts.map(|parts| HeldPlan::new(parts, permits)).transpose());
+                drop((division, earlier));
                 drop(permit);
                 // Nobody waits if this fails, and then dropping the parts frees their snapshot.
                 drop(answer.send(divided));
-            }
-            Task::Part(parts, index, mut sink) => {
-                let ended = catch(|| parts.run(index, &statement, &mut sink));
-                drop(permit);
-                sink.end(ended);
             }
         }
     }
@@ -177,6 +176,6 @@ impl Thread<'_> {
 }
 
 /// A panic as an error.
-fn catch<T>(work: impl FnOnce() -> Result<T, ServerError>) -> Result<T, ServerError> {
+pub(super) fn catch<T>(work: impl FnOnce() -> Result<T, ServerError>) -> Result<T, ServerError> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panic_error(panic)))
 }

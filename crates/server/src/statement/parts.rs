@@ -11,12 +11,13 @@ use dray_wire::{
 use tracing::info;
 
 use super::prepare::{acquire_slot, lease, source_schema, source_statement, while_planning};
+use super::source::session_and_connection;
 use super::stop::{Stop, while_client_waits};
-use super::{Extent, run, schema_error, source};
-use crate::connection::{Closed, Connection, SourceInUse};
+use super::{Extent, run, schema_error};
+use crate::connection::{Closed, Connection};
 use crate::engine::{self, Division};
 use crate::planning::Planning;
-use crate::relay::Relay;
+use crate::relay::{HeldPlan, PlanTask, Relay};
 use crate::tickets::{Lease, PlanId, Share, check_lease};
 
 /// The most connections that a plan of a source holds.
@@ -55,7 +56,7 @@ pub(crate) async fn run_part(connection: &mut Connection, part: PartRequest) -> 
         (None, Share::Whole) => Some(Extent::Whole),
         (None, Share::Portion(portion)) => Some(Extent::Portion(portion)),
         (Some(relay), Share::OfSource(index)) => {
-            relay.held(plan).map(|parts| Extent::Part(parts, index as usize))
+            relay.held(plan).map(|plan| Extent::Part(plan, index as usize))
         }
         _ => None,
     };
@@ -109,10 +110,10 @@ async fn plan_to_end(connection: &mut Connection, request: PlanRequest) -> Resul
         Some(share) => Some(shared.tickets.admit(share.pass.reveal()).map_err(ended)?),
         None => None,
     };
-    if let Some(source) = source(connection).await? {
-        let earlier = earlier.map(|plan| shareable(&source.relay, plan)).transpose()?;
+    if let Some(relay) = connection.relay.clone() {
+        let earlier = earlier.map(|plan| shareable(&relay, plan)).transpose()?;
         let wanted = Wanted { parts_max, lease: duration, earlier };
-        return plan_at_source(connection, &query, wanted, &source).await;
+        return plan_at_source(connection, &query, wanted, &relay).await;
     }
     // The server's own tables are the same for all plans of this run.
     let slot = acquire_slot(connection).await?;
@@ -151,12 +152,12 @@ fn snapshot_ended(why: &str) -> ServerError {
 }
 
 /// An earlier plan of a source, under whose snapshot others can be made.
-fn shareable(relay: &Relay, plan: PlanId) -> Result<Arc<dyn dray_driver::Parts>, ServerError> {
-    let Some(parts) = relay.held(plan) else {
+fn shareable(relay: &Relay, plan: PlanId) -> Result<Arc<HeldPlan>, ServerError> {
+    let Some(plan) = relay.held(plan) else {
         let why = "it was released, its lease is over, or it is one of another source";
         return Err(snapshot_ended(why));
     };
-    if parts.snapshot().is_none() {
+    if plan.parts().snapshot().is_none() {
         let what = format!(
             "{} can't begin a transaction under the snapshot of another one, so no plan can have \
              the snapshot of an earlier one",
@@ -165,7 +166,7 @@ fn shareable(relay: &Relay, plan: PlanId) -> Result<Arc<dyn dray_driver::Parts>,
         let hint = "read what must be consistent by one statement";
         return Err(engine::error(ErrorKind::Query, "0A000", what, hint));
     }
-    Ok(parts)
+    Ok(plan)
 }
 
 /// What a plan of a source should be.
@@ -173,7 +174,7 @@ struct Wanted {
     parts_max: Option<u32>,
     lease: Duration,
     /// Whose snapshot it is to have.
-    earlier: Option<Arc<dyn dray_driver::Parts>>,
+    earlier: Option<Arc<HeldPlan>>,
 }
 
 /// The same for a source, whose snapshot the server holds.
@@ -181,30 +182,34 @@ async fn plan_at_source(
     connection: &mut Connection,
     query: &Arc<Query>,
     wanted: Wanted,
-    source: &SourceInUse,
+    relay: &Arc<Relay>,
 ) -> Result<usize, Stop> {
     let Wanted { parts_max, lease: duration, earlier } = wanted;
-    let (shared, relay) = (connection.shared.clone(), &source.relay);
+    let shared = connection.shared.clone();
+    // Before the slot, which others may use while this plan waits for the source.
+    let (source, mut permits) = session_and_connection(connection, relay).await?;
     let _slot = acquire_slot(connection).await?;
     let at_most = parts_max.map_or_else(|| shared.compute.threads(), |count| count as usize);
-    let permits = relay.connections_of_plan(shared.wait_timeout, at_most.min(CONNECTIONS_MAX));
-    let mut permits = while_client_waits(connection, permits).await??;
-    let connections_max = permits.num_permits();
-    let division = dray_driver::Division { parts_max, lease: duration, connections_max, earlier };
-    let divided = source.session.plan(source_statement(query)?, division);
+    relay.add_connections(&mut permits, at_most.min(CONNECTIONS_MAX));
+    let division = dray_driver::Division {
+        parts_max,
+        lease: duration,
+        connections_max: permits.num_permits(),
+        earlier: earlier.as_ref().map(|plan| plan.parts().clone()),
+    };
+    let task = PlanTask { division, earlier, permits };
+    let divided = source.session.plan(source_statement(query)?, task);
     let divided = while_client_waits(connection, divided).await??;
-    let Some(parts) = divided else { return Err(no_parts(&relay.name).into()) };
-    // The others are free again.
-    let permits = permits.split(parts.connections()).ok_or_else(too_many_connections)?;
+    let Some(held) = divided else { return Err(no_parts(&relay.name).into()) };
     let lease = shared.tickets.lease(duration)?;
-    let plan = lease.plan;
+    let (plan, parts) = (lease.plan, held.parts());
     let planned = source_schema(&parts.schema()).map(|schema| Parts {
         schema: Arc::new(schema),
         reason: parts.reason().map(str::to_owned),
         lease,
         parts: (0..).map(Share::OfSource).zip(parts.estimates().to_vec()),
     });
-    relay.hold(plan, duration, parts, permits);
+    relay.hold(plan, duration, held);
     let sent = match planned {
         Ok(planned) => send_plan(connection, planned, query).await,
         Err(error) => Err(error.into()),
@@ -214,11 +219,6 @@ async fn plan_at_source(
         relay.release(plan).await;
     }
     sent
-}
-
-fn too_many_connections() -> ServerError {
-    let what = "the source's plan holds more connections than it may";
-    engine::error(ErrorKind::Internal, "XX000", what, "")
 }
 
 /// A statement's parts, and until when they can be read.

@@ -5,21 +5,22 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arrow::datatypes::Schema as ArrowSchema;
-use dray_driver::{Parts, Statement};
+use dray_driver::Statement;
 use dray_format::Schema;
 use dray_format::arrow::schema_from_arrow;
 use dray_wire::{ErrorKind, Query, ServerError};
 use futures::FutureExt;
 use tokio::runtime::Handle;
 
+use super::source::Runner;
 use super::start::{PeerNetwork, StartedStatement, Starter};
 use super::stop::{Stop, panic_error, while_client_waits};
 use super::work::{SourceWork, Work};
 use crate::compute::Lease;
-use crate::connection::{Connection, Shared, SourceInUse, ns_since, stopped, stopping_error};
+use crate::connection::{Connection, Shared, ns_since, stopped, stopping_error};
 use crate::engine::{self, Portion};
 use crate::planning::{CancelOnDrop, Planning};
-use crate::relay::{self, Begun};
+use crate::relay::{self, Begun, Relay};
 use crate::slots::StatementSlot;
 use crate::tcp::TcpMonitor;
 
@@ -117,29 +118,28 @@ pub(super) async fn start_at_source(
     connection: &mut Connection,
     lease: &Lease,
     query: &Arc<Query>,
-    source: &SourceInUse,
-    part: Option<(Arc<dyn Parts>, usize)>,
+    relay: &Relay,
+    runner: Runner,
 ) -> Result<StartedStatement, Stop> {
     let (shared, sent) = (connection.shared.clone(), Instant::now());
     let Some(workers) = lease.workers() else {
         return Err(engine::error(ErrorKind::Internal, "XX000", "no threads", "").into());
     };
     let statement = source_statement(query)?;
-    let (sink, begins, rows) = source.relay.channel();
-    match part {
-        None => while_client_waits(connection, source.session.begin(statement, sink)).await??,
-        Some(part) => {
-            let begun = source.session.begin_part(part, statement, sink);
+    let (sink, begins, rows) = relay.channel();
+    match runner {
+        Runner::Session(source) => {
+            let begun = source.session.begin(statement, sink);
             while_client_waits(connection, begun).await??;
         }
+        Runner::Part(reader) => reader.begin(statement, sink)?,
     }
     // If the client leaves or cancels, dropping `rows` stops the session.
     let begun = while_client_waits(connection, begins).await?;
     let Begun { schema, estimate } = begun.unwrap_or_else(|_| Err(relay::lost()))?;
     let schema = source_schema(&schema)?;
-    let name = &source.relay.name;
     let threads = shared.compute.threads();
-    let work = SourceWork::new(name, Arc::new(schema), estimate, threads, rows);
+    let work = SourceWork::new(&relay.name, Arc::new(schema), estimate, threads, rows);
     let planning = Planning::new();
     let starter = Starter {
         workers,

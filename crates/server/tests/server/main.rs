@@ -14,4 +14,5 @@ mod objects;
 mod plans;
 mod sessions;
 mod sort;
+mod source_limits;
 mod sources;

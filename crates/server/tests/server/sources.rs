@@ -86,6 +86,10 @@ impl Parts for Whole {
         1
     }
 
+    fn opens_connections(&self) -> bool {
+        false
+    }
+
     fn run(&self, _: usize, _: &Statement, _: &mut dyn Sink) -> Result<(), ServerError> {
         unreachable!("nothing is read")
     }
