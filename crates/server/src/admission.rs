@@ -64,6 +64,32 @@ pub(crate) struct MemoryNeed {
     pub(crate) result_bytes: u64,
     /// The bytes of Arrow record batches, which are read as a whole.
     pub(crate) scan_bytes: u64,
+    /// Whether these are of a source, and not of files.
+    pub(crate) reads_source: bool,
+}
+
+impl MemoryNeed {
+    /// The error if record batches need more than `most` bytes.
+    fn refusal(&self, most: u64) -> ServerError {
+        let (needed, most) = (self.scan_bytes / 1_000_000, most / 1_000_000);
+        let (message, hint) = match self.reads_source {
+            true => (
+                format!(
+                    "rows of a source need {needed} MB at a time, and the server's memory has \
+                     {most} MB for them"
+                ),
+                "raise the server's --memory",
+            ),
+            false => (
+                format!(
+                    "the files' record batches need {needed} MB at a time, more than the server's \
+                     memory"
+                ),
+                "write the files in smaller batches, or raise the server's --memory",
+            ),
+        };
+        engine::error(ErrorKind::Resources, "53200", message, hint)
+    }
 }
 
 /// A statement's memory. Dropping it returns the memory.
@@ -127,13 +153,7 @@ impl Admission {
             Some(bytes) if need.buffers_rows || need.scan_bytes > 0 => {
                 let most = operators_bytes(bytes);
                 if need.scan_bytes > most {
-                    let message = format!(
-                        "the files' record batches need {} MB at a time, more than the server's \
-                         memory",
-                        need.scan_bytes / 1_000_000
-                    );
-                    let hint = "write the files in smaller batches, or raise the server's --memory";
-                    return Err(engine::error(ErrorKind::Resources, "53200", message, hint));
+                    return Err(need.refusal(most));
                 }
                 let buffered = if need.buffers_rows { buffered_bytes(bytes) } else { 0 };
                 let bytes = (buffered + need.scan_bytes).min(most);
@@ -225,7 +245,12 @@ mod tests {
     #[tokio::test]
     async fn statements_wait_for_their_memory() {
         let admission = admission(256 << 20);
-        let sort = MemoryNeed { buffers_rows: true, result_bytes: 1 << 20, scan_bytes: 0 };
+        let sort = MemoryNeed {
+            buffers_rows: true,
+            result_bytes: 1 << 20,
+            scan_bytes: 0,
+            reads_source: false,
+        };
         let first = [
             admission.admit(sort).await.unwrap(),
             admission.admit(sort).await.unwrap(),

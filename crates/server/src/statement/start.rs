@@ -142,6 +142,7 @@ impl Starter<'_> {
         let need = MemoryNeed {
             buffers_rows: work.buffers_rows(),
             scan_bytes: work.scan_bytes(),
+            reads_source: matches!(work, Work::Source(_)),
             result_bytes: work.result_bytes_max(
                 u64::from(bytes_max) + chunks_in_progress(work.threads()) * chunk_bytes_max,
             ),

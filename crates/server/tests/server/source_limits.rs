@@ -1,4 +1,5 @@
-//! The limits of a source: how many connections there are at a time, and who waits for them.
+//! The limits of a source: how many connections there are at a time, who waits for them, and the
+//! memory for rows.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -356,4 +357,14 @@ fn a_part_beside_a_session_is_refused_where_there_can_be_no_connection_for_it() 
     drop(planner);
     read(&mut reader(&part), &part).unwrap();
     assert_eq!(database.open_max(), 2);
+}
+
+#[test]
+fn a_server_with_too_little_memory_for_rows_of_a_source_says_so() {
+    let server = serve(&Database::default(), 1, |options| {
+        options.catalog.memory_bytes = Some(16 << 20);
+    });
+    let error = run(&mut connect(&server)).unwrap_err();
+    assert_eq!(error.sqlstate(), Some("53200"), "{error}");
+    assert!(error.to_string().contains("rows of a source need 25 MB at a time"), "{error}");
 }
