@@ -28,7 +28,8 @@ def nest(
 
     Each level has a flat statement of its own. Dray sorts the rows of each level by the key of its
     parent, on disk if they don't fit into memory, and merges them: the server neither joins nor
-    makes JSON. A database gives all statements one snapshot.
+    makes JSON. A database gives all statements one snapshot. One behind a Dray server can't, so
+    several levels need a connection to the database itself.
 
     The result is an Arrow stream that can be read once: ``pyarrow.table(nested)``,
     ``polars.DataFrame(nested)``, ``dray.write_pages("customers.pages", nested, key="id")``.
@@ -52,7 +53,8 @@ def nest(
     Raises
     ------
     UsageError
-        The specification is wrong, or does not fit what its statements return.
+        The specification is wrong, or does not fit what its statements return; or it has several
+        levels, and the connection is to a database behind a Dray server.
     ExecutionError
         A statement failed, a key is there twice, or a row of a list has no parent. The last two may
         also be errors of the stream.

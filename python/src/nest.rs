@@ -62,7 +62,7 @@ pub fn nest(
     })?;
     let nested = nested.map_err(|error| {
         monitor.take_raised().unwrap_or_else(|| match error {
-            Error::Spec(what) => usage(py, &what, None),
+            Error::Spec(_) | Error::Source(_) => usage(py, &error.to_string(), None),
             error => execution(py, &error.to_string()),
         })
     })?;

@@ -20,7 +20,8 @@ use crate::statement::Login;
 const EXAMPLES: &str = "\
 SPEC is a TOML file. Each level has a statement of its own, which reads flat rows; Dray sorts and \
 merges them. `many.NAME` becomes a list, `one.NAME` an object or nothing. `on` says which column \
-of a child equals which of its parent. In a database all statements see one snapshot.
+of a child equals which of its parent. In a database all statements see one snapshot; one behind a \
+Dray server can't give it, so several levels need a direct connection.
 
   sql = \"SELECT c_custkey, c_name FROM customer\"
   order = [\"c_custkey\"]
@@ -139,7 +140,7 @@ fn write(
 
 fn failure(error: Error) -> Failure {
     match error {
-        Error::Spec(_) => Failure::Usage(error.to_string()),
+        Error::Spec(_) | Error::Source(_) => Failure::Usage(error.to_string()),
         _ => Failure::Start(error.to_string()),
     }
 }

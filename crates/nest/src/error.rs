@@ -9,6 +9,8 @@ use arrow::error::ArrowError;
 pub enum Error {
     /// The specification is wrong, or does not fit what its statements return.
     Spec(String),
+    /// The source can't give all levels what they need.
+    Source(&'static str),
     /// The statement of a level failed.
     Statement {
         /// The level.
@@ -46,6 +48,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Spec(what) | Self::Rows(what) => f.write_str(what),
+            Self::Source(what) => f.write_str(what),
             Self::Statement { level, cause: ArrowError::ExternalError(cause) } => {
                 write!(f, "the statement of {level} failed: {cause}")
             }
@@ -61,7 +64,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Spec(_) | Self::Rows(_) => None,
+            Self::Spec(_) | Self::Source(_) | Self::Rows(_) => None,
             Self::Statement { cause, .. } | Self::Arrow(cause) => Some(cause),
             Self::Sort(cause) => Some(cause),
         }

@@ -11,19 +11,27 @@ use dray_client::{
 use crate::error::{Error, Result};
 use crate::{NestOptions, Nested, Source, Spec, nest};
 
+/// A server passes statements on, and no transactions.
+const RELAYED: &str = "the levels need one snapshot, and the server can't ask its database for one \
+                       (connect to the database itself, or export each level and serve the files)";
+
 /// Nests rows of a server, as [`nest`] does. The tables of a Dray server don't change. A database
 /// gets one read-only transaction with one snapshot, unless the connection is in a transaction of
-/// its own. `watch` makes what watches each statement, and the sort of its rows,
-/// given the name of that.
+/// its own. `watch` makes what watches each statement, and the sort of its rows, given the name of
+/// that.
 ///
 /// # Errors
-/// Those of [`nest`], and when the transaction can't begin or end.
+/// Those of [`nest`], and when the transaction can't begin or end. A database behind a Dray server
+/// can't give several levels one snapshot.
 pub fn nest_from(
     connection: &mut Connection,
     spec: &Spec,
     options: &NestOptions,
     watch: &mut dyn FnMut(&str) -> Option<Watch>,
 ) -> Result<Nested> {
+    if connection.dialect() != connection.kind() && spec.root.levels() > 1 {
+        return Err(Error::Source(RELAYED));
+    }
     let begins = connection.kind() != SourceKind::Dray && !connection.is_in_transaction();
     let step = |connection: &mut Connection, step| {
         let done = connection.transaction(step, &mut || Verdict::Continue);

@@ -196,6 +196,14 @@ def test_a_plan_alone(server: Relay, name: str) -> None:
         assert schema.names == ["id", "name"] and schema.field("id").type == pa.int32()
 
 
+def test_levels_of_a_nest_need_one_snapshot(connection: dray.Connection) -> None:
+    outer = 'sql = "SELECT id FROM relayed"\norder = ["id"]\n'
+    inner = '[many.names]\nsql = "SELECT id AS of, name FROM relayed"\non = { of = "id" }\n'
+    with pytest.raises(dray.UsageError, match="connect to the database itself"):
+        dray.nest(connection, outer + inner)
+    assert pa.table(dray.nest(connection, outer)).num_rows == 1000
+
+
 def test_metrics(postgres: PostgresServer, maria: MariaServer, name: str) -> None:
     counter = f'source_statements_total{{source="{name}"}}'
     failures = f'source_statements_failed_total{{source="{name}"}}'

@@ -1,6 +1,6 @@
-//! `dray nest`, interrupted. `crates/nest` and Python test what it makes.
+//! `dray nest`: what it refuses, and interrupts. `crates/nest` and Python test what it makes.
 
-use crate::{ENDLESS, Fixture, Running};
+use crate::{ENDLESS, Fixture, Running, Server, failure, run};
 
 #[test]
 fn an_interrupt_leaves_nothing() {
@@ -27,4 +27,29 @@ fn an_interrupt_leaves_nothing() {
         assert_eq!(std::fs::read_dir(spill).unwrap().count(), 0, "{sql}");
         assert!(!paths[1].exists());
     }
+}
+
+/// Each statement would see a snapshot of its own.
+#[test]
+fn a_database_behind_a_server_has_no_snapshot_for_several_levels() {
+    let folder = tempfile::tempdir().unwrap();
+    let paths = ["empty.db", "dray.sock", "one.toml", "two.toml", "out.json"];
+    let paths = paths.map(|name| folder.path().join(name).to_str().unwrap().to_owned());
+    let [database, socket, one, two, out] = paths.each_ref().map(String::as_str);
+    // An empty file is an empty database of SQLite.
+    std::fs::write(database, "").unwrap();
+    let source = format!("shop=sqlite:{database}");
+    let server = Server::start(&["--unix", socket, "--source", &source]);
+    let uri = format!("{}?source=shop", server.uri(0));
+    let customers = "sql = \"SELECT 1 AS id\"\norder = [\"id\"]\n";
+    let orders =
+        "[many.orders]\nsql = \"SELECT 1 AS customer, 2 AS number\"\non = { customer = \"id\" }\n";
+    std::fs::write(one, customers).unwrap();
+    std::fs::write(two, format!("{customers}{orders}")).unwrap();
+    let (code, error) = failure(&run(&["nest", &uri, two, "-o", out]));
+    assert_eq!(code, 2, "{error}");
+    assert!(error.contains("connect to the database itself"), "{error}");
+    let nested = run(&["nest", &uri, one, "-o", out, "--quiet"]);
+    assert!(nested.status.success(), "{}", crate::stderr(&nested));
+    assert_eq!(std::fs::read_to_string(out).unwrap(), "{\"id\":1}\n");
 }
