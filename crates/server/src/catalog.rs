@@ -42,6 +42,7 @@
 mod arrow;
 mod csv_types;
 mod dates;
+mod empty_lines;
 mod error;
 mod fingerprint;
 mod float_digits;

@@ -80,6 +80,18 @@ fn rows_come_in_order_and_equal_ones_as_they_were() {
     assert_eq!(names.len(), 2, "{names:?}");
 }
 
+/// Of one column, NULL is an empty line.
+#[test]
+fn rows_without_a_value_stay() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("in.csv"), "n\n3\n\n1\n\n").unwrap();
+    let expected = "n\n1\n3\n\n\n";
+    assert_eq!(sorted(&folder, &["in.csv"], &["--by", "n"]).0, expected);
+    // Its own output, too.
+    std::fs::rename(folder.path().join("out.csv"), folder.path().join("again.csv")).unwrap();
+    assert_eq!(sorted(&folder, &["again.csv"], &["--by", "n"]).0, expected);
+}
+
 #[test]
 fn files_of_several_kinds_and_folders() {
     let folder = tempfile::tempdir().unwrap();

@@ -14,6 +14,7 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use datafusion::error::{DataFusionError, Result};
 
 use super::dates::{TimestampForm, date, timestamp};
+use super::empty_lines::EmptyLines;
 use super::float_digits::keeps_digits;
 
 /// Bytes of a file that are read at a time.
@@ -53,7 +54,9 @@ pub(super) fn infer<R: Read>(
         .with_delimiter(delimiter);
     let mut kinds = vec![ValueKinds::default(); names.len()];
     let mut rows = 0;
-    for batch in reader.build_buffered(BufReader::with_capacity(BUFFER_BYTES, open()?))? {
+    let lines = BufReader::with_capacity(BUFFER_BYTES, open()?);
+    let lines = EmptyLines::new(lines, names.len(), delimiter, has_header);
+    for batch in reader.build_buffered(lines)? {
         let batch = batch?;
         after_batch();
         rows += batch.num_rows() as u64;

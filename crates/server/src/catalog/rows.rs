@@ -43,6 +43,7 @@ use futures::{FutureExt, StreamExt, stream};
 
 use super::arrow::{self, IpcFormat, ReadOptions};
 use super::csv_types;
+use super::empty_lines::EmptyLines;
 use super::json_numbers::{LargeIntegers, NumberChecker};
 use super::served::{CheckedFile, FileError};
 use super::store::ServedFiles;
@@ -344,12 +345,15 @@ impl RowOpener {
         match self.format.kind {
             RowKind::Csv { delimiter, has_header, compression } => {
                 let text = BudgetReader::new(compression.convert_read(file)?, budget.clone());
+                let lines = BufReader::with_capacity(BUFFER_BYTES, text);
+                let columns = self.schema.fields().len();
+                let lines = EmptyLines::new(lines, columns, delimiter, has_header);
                 let reader = csv::ReaderBuilder::new(Arc::clone(&self.schema))
                     .with_header(has_header)
                     .with_delimiter(delimiter)
                     .with_batch_size(self.batch_rows)
                     .with_projection(self.columns.clone())
-                    .build_buffered(BufReader::with_capacity(BUFFER_BYTES, text))?;
+                    .build_buffered(lines)?;
                 Ok(Box::new(reader.map(move |batch| {
                     budget.renew();
                     Ok(batch?)

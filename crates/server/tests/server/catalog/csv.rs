@@ -95,6 +95,42 @@ async fn csv_without_a_header() {
     }
 }
 
+/// An empty line is a NULL if there is one column. With more it is no row.
+#[tokio::test]
+async fn csv_of_one_column_has_nulls() {
+    let folder = Folder::new();
+    let csv = "n\n1\n\n3\n\n\n";
+    let specs = [
+        folder.write("plain.csv", csv),
+        folder.write("crlf.csv", csv.replace('\n', "\r\n")),
+        folder.write("bom.csv", format!("\u{feff}{csv}")),
+        folder.write("late.csv", format!("\n\n{csv}")),
+        folder.write("packed.csv.gz", gzip(csv.as_bytes())),
+        folder.write("quoted.csv", csv.replace("\n\n", "\n\"\"\n")),
+        folder.write("tabs.tsv", csv),
+    ];
+    folder.write("keyed/day=1/a.csv", csv);
+    let keyed = format!("keyed={}", folder.path("keyed"));
+    let specs: Vec<_> = specs.into_iter().chain([keyed]).collect();
+    for in_memory in [false, true] {
+        let ctx = catalog::open(&CatalogOptions { in_memory, ..options(&specs) }).await.unwrap();
+        for table in tables(&ctx).await.split(' ') {
+            let sql = format!("SELECT n FROM {table}");
+            assert_eq!(query(&ctx, &sql).await.unwrap(), "1\n\"\"\n3\n\"\"\n\"\"\n", "{table}");
+            let sql = format!("SELECT count(*), count(n), sum(n) FROM {table}");
+            assert_eq!(query(&ctx, &sql).await.unwrap(), "5,2,4\n", "{table}");
+        }
+    }
+    let path = folder.write("bare.csv", "\nx\n\n\"two\n\nlines\"");
+    let without_header = CatalogOptions { csv_no_header: true, ..options([&path]) };
+    let ctx = catalog::open(&without_header).await.unwrap();
+    let rows = query(&ctx, "SELECT * FROM bare").await.unwrap();
+    assert_eq!(rows, "\"\"\nx\n\"\"\n\"two\n\nlines\"\n");
+    assert_eq!(query(&ctx, "SELECT count(*) FROM bare").await.unwrap(), "4\n");
+    let ctx = open([folder.write("two.csv", "a,b\n1,2\n\n3,4\n\n")]).await;
+    assert_eq!(query(&ctx, "SELECT * FROM two").await.unwrap(), "1,2\n3,4\n");
+}
+
 /// Inferred types must not change values.
 #[tokio::test]
 async fn csv_types_change_no_value() {
