@@ -13,6 +13,7 @@ use arrow::datatypes::{Int32Type, Int64Type};
 use dray_client::{
     ConnectOptions, Connection, Error, ErrorKind, Part, Plan, PlanOptions, QueryOptions, Verdict,
 };
+use dray_wire::partition::PartDescriptor;
 use postgres_server::Server;
 
 const TABLES: &str = "CREATE TABLE many (id int4 NOT NULL, text text, amount numeric(12, 2));
@@ -195,6 +196,47 @@ fn a_part_is_read_again() {
     assert!(!plan.is_released());
     receipts.pop();
     assert_eq!(plan.verify(&receipts).unwrap().rows, 60_000);
+}
+
+/// A transaction that stayed open would give later statements the plan's snapshot.
+#[test]
+fn a_part_that_is_not_read_leaves_no_transaction() {
+    let server = Server::start(&[], None);
+    server.sql(TABLES);
+    let mut connection = connect(&server.uri());
+    let query = QueryOptions::default();
+    let many = plan(&server, "SELECT id FROM many");
+    let row =
+        RecordBatch::try_from_iter([("a", std::sync::Arc::new(Int64Array::from(vec![1])) as _)]);
+    let with_value = QueryOptions { parameters: Some(row.unwrap()), ..query.clone() };
+    let other = connection
+        .partitions(
+            "SELECT id FROM few WHERE id > $1",
+            &with_value,
+            &PlanOptions::default(),
+            &mut || Verdict::Continue,
+        )
+        .unwrap();
+    // A value for a statement without parameters, which the client refuses.
+    let mut surplus = PartDescriptor::decode(&many.partitions()[0]).unwrap();
+    surplus.parameters = PartDescriptor::decode(&other.partitions()[0]).unwrap().parameters;
+    let surplus = Part::decode(&surplus.encode().unwrap()).unwrap();
+    let error = connection.read_partition(&surplus, &query).map(drop).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Query, "{error}");
+    assert!(connection.is_usable() && !connection.is_in_transaction());
+    // All rows of a part without columns have arrived before the first is asked for.
+    let nothing = plan(&server, "SELECT FROM few");
+    let part = Part::decode(&nothing.partitions()[0]).unwrap();
+    drop(connection.read_partition(&part, &query).unwrap());
+    assert!(connection.is_usable() && !connection.is_in_transaction());
+    // What divides a plan means nothing to a reader.
+    let part = Part::decode(&many.partitions()[0]).unwrap();
+    let mut by = query.clone();
+    by.postgres.partition_by = Some("id".to_owned());
+    let mut results = connection.read_partition(&part, &by).unwrap();
+    assert!(rows(&results.read_all().unwrap()) > 0 && results.receipt().is_some());
+    drop(results);
+    assert!(!connection.is_in_transaction());
 }
 
 #[test]

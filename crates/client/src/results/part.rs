@@ -68,6 +68,7 @@ impl Connection {
         options.plan_only = false;
         if let PartSource::Postgres(of_server) = &part_of.source {
             options.postgres.partitions = Partitions::Exactly(1);
+            options.postgres.partition_by = None;
             options.postgres.numeric = of_server.numeric.parse().map_err(Error::usage)?;
             options.postgres.nonfinite = of_server.nonfinite.parse().map_err(Error::usage)?;
         }

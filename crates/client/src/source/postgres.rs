@@ -131,6 +131,33 @@ impl PostgresSource {
         Ok(())
     }
 
+    /// Starts a statement in the way that its options and the policy say.
+    fn start_statement(
+        &mut self,
+        sql: &str,
+        options: &QueryOptions,
+        cancel: CancelCheck<'_>,
+    ) -> Result<()> {
+        if options.postgres.partition_by.is_some() {
+            return Err(Error::usage(
+                "partition_by is for MySQL and MariaDB; PostgreSQL's tables are divided by blocks",
+            ));
+        }
+        // The server would accept more values than there are parameters.
+        let given = options.parameters.as_ref().map_or(0, |row| row.num_columns());
+        match self.connection.session.parameters_in(sql) {
+            Some(highest) if given > highest => return Err(parameters::surplus(highest, given)),
+            _ => {}
+        }
+        if options.plan_only {
+            return self.plan(sql, options, cancel);
+        }
+        match self.start_partitioned(sql, options, usize::MAX, cancel)? {
+            Decision::Run(_) => Ok(()),
+            Decision::Refused(reason) => self.start_serial(sql, options, reason, cancel),
+        }
+    }
+
     /// Starts a statement over several connections, and no more than `at_most`, unless there is a
     /// reason not to.
     fn start_partitioned(
@@ -352,7 +379,8 @@ impl Source for PostgresSource {
 
     fn is_running(&self) -> bool {
         let session = &self.connection.session;
-        session.is_running() || matches!(self.scan, Scan::Partitioned(_)) && session.is_usable()
+        let is_open = matches!(self.scan, Scan::Partitioned(_)) || self.part.is_some();
+        session.is_running() || is_open && session.is_usable()
     }
 
     fn break_off(&mut self) {
@@ -371,24 +399,7 @@ impl Source for PostgresSource {
         cancel: CancelCheck<'_>,
     ) -> Result<()> {
         self.scan = Scan::None;
-        if options.postgres.partition_by.is_some() {
-            return Err(Error::usage(
-                "partition_by is for MySQL and MariaDB; PostgreSQL's tables are divided by blocks",
-            ));
-        }
-        // The server would accept more values than there are parameters.
-        let given = options.parameters.as_ref().map_or(0, |row| row.num_columns());
-        match self.connection.session.parameters_in(sql) {
-            Some(highest) if given > highest => return Err(parameters::surplus(highest, given)),
-            _ => {}
-        }
-        if options.plan_only {
-            return self.plan(sql, options, cancel);
-        }
-        let started = match self.start_partitioned(sql, options, usize::MAX, cancel)? {
-            Decision::Run(_) => Ok(()),
-            Decision::Refused(reason) => self.start_serial(sql, options, reason, cancel),
-        };
+        let started = self.start_statement(sql, options, cancel);
         if started.is_err() {
             self.abandon_part(cancel);
         }
@@ -423,7 +434,11 @@ impl Source for PostgresSource {
                 // If this fails, the connection is given up.
                 let _ = self.connection.end_transaction("ROLLBACK", cancel);
             }
-            Scan::None | Scan::Serial(_) => cancel::stop(&mut self.connection, cancel),
+            Scan::None | Scan::Serial(_) if self.connection.session.is_running() => {
+                cancel::stop(&mut self.connection, cancel);
+            }
+            // The server has sent all of a part.
+            Scan::None | Scan::Serial(_) => {}
         }
         self.abandon_part(cancel);
     }
