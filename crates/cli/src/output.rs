@@ -148,7 +148,7 @@ fn key_name(text: &str) -> Result<(String, &str), String> {
 
 /// Output that appears at its path or URL once it is complete. Dropping it before that removes it.
 pub(crate) enum UnfinishedFile<'a> {
-    Local(LocalFile<'a>),
+    Local(Box<LocalFile<'a>>),
     Stored(StoredObject<'a>),
 }
 
@@ -162,7 +162,7 @@ impl<'a> UnfinishedFile<'a> {
     pub(crate) fn create(path: &Path, interrupt: &'a Interrupt) -> Result<Self, Failure> {
         match path.to_str().filter(|text| dray_store::is_url(text)) {
             Some(url) => Ok(Self::Stored(StoredObject::create(url, interrupt)?)),
-            None => Ok(Self::Local(LocalFile::create(path, interrupt)?)),
+            None => Ok(Self::Local(Box::new(LocalFile::create(path, interrupt)?))),
         }
     }
 

@@ -19,6 +19,8 @@ const UNFINISHED: &str = ".unfinished";
 pub(crate) struct LocalFile<'a> {
     temporary: NamedTempFile,
     target: PathBuf,
+    /// Its folder; None if this user may write there and not read.
+    folder: Option<File>,
     /// The metadata of the file to replace.
     replaced: Option<Metadata>,
     interrupt: &'a Interrupt,
@@ -55,6 +57,11 @@ impl<'a> LocalFile<'a> {
             }
         };
         interrupt.set_unfinished(Some(Unfinished::File(temporary.path().to_owned())));
+        // Opened before the file is replaced, after which nothing should fail.
+        let folder_file = match File::open(folder(&target)) {
+            Err(cause) if cause.kind() == io::ErrorKind::PermissionDenied => None,
+            opened => Some(opened.map_err(failed)?),
+        };
         stale_files::remove(
             folder(&target),
             |name| {
@@ -66,7 +73,7 @@ impl<'a> LocalFile<'a> {
                 eprintln!("removed {}, left behind by a program that was killed", path.display())
             },
         );
-        Ok(Self { temporary, target, replaced, interrupt })
+        Ok(Self { temporary, target, folder: folder_file, replaced, interrupt })
     }
 
     pub(super) fn open(&self) -> io::Result<File> {
@@ -87,10 +94,29 @@ impl<'a> LocalFile<'a> {
             copy_owner_and_mode(self.temporary.as_file(), replaced).map_err(failed)?;
         }
         self.temporary.as_file().sync_all().map_err(failed)?;
-        let file = self.temporary.persist(&self.target).map_err(|cause| failed(cause.error))?;
+        let bytes = self.temporary.as_file().metadata().map_err(failed)?.len();
+        self.temporary.persist(&self.target).map_err(|cause| failed(cause.error))?;
         self.interrupt.set_unfinished(None);
-        File::open(folder(&self.target)).and_then(|folder| folder.sync_all()).map_err(failed)?;
-        Ok(file.metadata().map_err(failed)?.len())
+        self.folder.as_ref().map_or(Ok(()), sync_folder).map_err(|cause| {
+            Failure::Output(format!(
+                "{} is written, but the host could lose it in a crash: its folder can't be synced: \
+                 {cause}",
+                self.target.display()
+            ))
+        })?;
+        Ok(bytes)
+    }
+}
+
+/// Makes the names in a folder durable, unless its file system has no means for that.
+fn sync_folder(folder: &File) -> io::Result<()> {
+    match folder.sync_all() {
+        Err(cause)
+            if matches!(cause.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) =>
+        {
+            Ok(())
+        }
+        synced => synced,
     }
 }
 
@@ -120,5 +146,24 @@ fn folder(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::OpenOptionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_folder_that_can_t_be_synced_is_none_that_failed_to() {
+        // A device takes no sync, as the folders of some file systems.
+        let device = File::open("/dev/null").unwrap();
+        assert_eq!(device.sync_all().unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        sync_folder(&device).unwrap();
+        let path = tempfile::tempdir().unwrap();
+        sync_folder(&File::open(path.path()).unwrap()).unwrap();
+        let unread = File::options().read(true).custom_flags(libc::O_PATH).open(path.path());
+        assert_eq!(sync_folder(&unread.unwrap()).unwrap_err().raw_os_error(), Some(libc::EBADF));
     }
 }

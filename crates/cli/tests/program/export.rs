@@ -154,6 +154,31 @@ fn a_file_that_is_replaced_keeps_its_owner() {
     assert_eq!((metadata.uid(), metadata.gid(), metadata.mode() & 0o777), (12, 34, 0o640));
 }
 
+/// Its entries can't be synced.
+#[test]
+fn a_folder_that_may_not_be_read_gets_the_file() {
+    let fixture = Fixture::start();
+    let folder = fixture.path("closed");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::set_permissions(&folder, Permissions::from_mode(0o300)).unwrap();
+    let path = folder.join("a.csv");
+    let mut command = program();
+    if std::fs::metadata("/proc/self").unwrap().uid() == 0 {
+        // Root without the right to read all the same.
+        let program = std::mem::replace(&mut command, Command::new("setpriv"));
+        let none = "-dac_override,-dac_read_search";
+        command.args(["--bounding-set", none, "--inh-caps", none]).arg(program.get_program());
+        command.args(program.get_args());
+    }
+    command.args(["export", &fixture.uri, "SELECT 1 AS one", "-o", path.to_str().unwrap()]);
+    for _new_and_replaced in 0..2 {
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\n1\n");
+    }
+    std::fs::set_permissions(&folder, Permissions::from_mode(0o700)).unwrap();
+}
+
 #[test]
 fn a_server_that_dies_leaves_no_file() {
     let fixture = Fixture::start();
