@@ -1,10 +1,12 @@
 //! Ctrl-C. The first one stops the running statement, the second ends the program. Without a
-//! running statement, the first one ends the program.
+//! running statement, the first one ends the program. If an upload has to be aborted before that,
+//! the next one does not wait for it.
 
 use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use dray_store::Uploading;
 use tokio::signal::unix::{SignalKind, signal};
@@ -13,6 +15,8 @@ use crate::failure::Failure;
 
 /// The exit code of a program that was interrupted.
 const INTERRUPTED: i32 = 130;
+/// How long the end of the program waits for the abort of an upload.
+const ABORT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The interrupt flag. Clones share it.
 #[derive(Debug, Clone)]
@@ -43,7 +47,7 @@ impl Interrupt {
             |cause: std::io::Error| Failure::Start(format!("can't handle signals: {cause}"));
         let state = Arc::new(State::default());
         let runtime =
-            tokio::runtime::Builder::new_current_thread().enable_io().build().map_err(failed)?;
+            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
         let ignored = ignored_signals();
         for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
             // `nohup` and shells ignore signals for background jobs on purpose.
@@ -87,12 +91,20 @@ impl State {
         }
     }
 
+    /// Ends the program. An upload is aborted first, in the background: this returns.
     fn exit(&self) {
         let unfinished = self.unfinished.lock().unwrap_or_else(PoisonError::into_inner).take();
         // The program ends, so a failure can't be reported.
         match unfinished {
             Some(Unfinished::File(path)) => drop(fs::remove_file(path)),
-            Some(Unfinished::Object(upload)) => drop(upload.abort()),
+            Some(Unfinished::Object(upload)) => {
+                tokio::spawn(async move {
+                    let aborting = tokio::task::spawn_blocking(move || upload.abort());
+                    let _ = tokio::time::timeout(ABORT_TIMEOUT, aborting).await;
+                    std::process::exit(INTERRUPTED)
+                });
+                return;
+            }
             None => {}
         }
         std::process::exit(INTERRUPTED)

@@ -175,11 +175,10 @@ impl<'a> UnfinishedFile<'a> {
 
     /// The failure to write the output.
     pub(crate) fn failure(&self, cause: &(dyn std::error::Error + 'static)) -> Failure {
-        let target = match self {
-            Self::Local(file) => file.target(),
-            Self::Stored(object) => object.url().to_owned(),
-        };
-        Failure::output(&target, cause)
+        match self {
+            Self::Local(file) => Failure::output(&file.target(), cause),
+            Self::Stored(object) => object.failure(cause),
+        }
     }
 
     /// Makes the output visible, durably. Returns its size in bytes.

@@ -3,12 +3,13 @@
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::mem;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use futures::FutureExt;
+use futures::future::{BoxFuture, Shared};
 use object_store::path::Path;
 use object_store::{MultipartUpload, ObjectStoreExt, ObjectStoreScheme};
-use tokio::task::JoinHandle;
 
 use crate::{Location, Store, StoreError, StoreErrorKind, runtime};
 
@@ -36,15 +37,16 @@ pub struct Uploading {
 struct State {
     /// None once it is finished or aborted.
     upload: Option<Box<dyn MultipartUpload>>,
+    /// Parts that have not ended, also one that the writer waits for.
     in_flight: VecDeque<Part>,
 }
 
-/// A part on its way, and how long it took.
-type Part = JoinHandle<object_store::Result<Duration>>;
+/// A part on its way, and how long it took. The writer and an abort may wait for it.
+type Part = Shared<BoxFuture<'static, Result<Duration, StoreError>>>;
 
 impl Uploading {
-    fn take(&self) -> State {
-        mem::take(&mut *self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends an upload that is not finished: its parts are removed, except from Azure, which drops
@@ -53,7 +55,9 @@ impl Uploading {
     /// # Errors
     /// If the store can't be reached. Then its parts stay until the store's own rules remove them.
     pub fn abort(&self) -> Result<(), StoreError> {
-        let State { upload, in_flight } = self.take();
+        // Locked to the end, so that whoever writes or aborts meanwhile waits for the outcome.
+        let mut state = self.lock();
+        let State { upload, in_flight } = mem::take(&mut *state);
         let Some(mut upload) = upload else { return Ok(()) };
         let store = self.store.clone();
         runtime::wait(async move {
@@ -135,31 +139,30 @@ impl Upload {
         let part = mem::take(&mut self.buffer);
         self.parts += 1;
         self.bytes += part.len() as u64;
-        let mut state = self.uploading.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let state = &mut *state;
+        let store = self.uploading.store.clone();
+        let mut state = self.uploading.lock();
         let Some(upload) = &mut state.upload else { return Err(aborted()) };
         let sending = upload.put_part(part.into());
-        state.in_flight.push_back(runtime::handle()?.spawn(async move {
+        let sent = runtime::handle()?.spawn(async move {
             let start = Instant::now();
-            sending.await.map(|()| start.elapsed())
-        }));
+            sending.await.map(|()| start.elapsed()).map_err(|cause| store.error(&cause))
+        });
+        let sent = sent.map(|ended| ended.unwrap_or_else(|_| Err(aborted())));
+        state.in_flight.push_back(sent.boxed().shared());
         Ok(())
     }
 
     /// The part that was sent first, if at least `count` are on their way.
     fn oldest(&self, count: usize) -> Option<Part> {
-        let mut state = self.uploading.state.lock().unwrap_or_else(PoisonError::into_inner);
-        match state.in_flight.len() >= count {
-            true => state.in_flight.pop_front(),
-            false => None,
-        }
+        let state = self.uploading.lock();
+        state.in_flight.front().filter(|_| state.in_flight.len() >= count).cloned()
     }
 
+    /// Waits for the oldest part.
     fn wait_for(&mut self, part: Part) -> Result<(), StoreError> {
-        let store = self.uploading.store.clone();
-        let took = runtime::wait(async move {
-            part.await.map_err(|_| aborted())?.map_err(|cause| store.error(&cause))
-        })?;
+        let took = runtime::wait(part)?;
+        // Not before: an abort waits for the parts that are there.
+        self.uploading.lock().in_flight.pop_front();
         self.in_flight_max = if took > SLOW_PART { 1 } else { IN_FLIGHT_MAX };
         Ok(())
     }
@@ -176,7 +179,7 @@ impl Upload {
             self.wait_for(part)?;
         }
         // Locked to the end, so that an abort waits for the outcome.
-        let mut state = self.uploading.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.uploading.lock();
         let Some(mut upload) = state.upload.take() else { return Err(aborted()) };
         let (upload, completed) = runtime::wait(async move {
             let completed = upload.complete().await;

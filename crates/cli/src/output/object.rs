@@ -1,5 +1,6 @@
 //! An output object in a store.
 
+use std::error::Error;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -29,8 +30,12 @@ impl<'a> StoredObject<'a> {
         ObjectWriter(Arc::clone(&self.upload))
     }
 
-    pub(super) fn url(&self) -> &str {
-        &self.url
+    /// The failure to write it. An interrupt may have aborted the upload.
+    pub(super) fn failure(&self, cause: &(dyn Error + 'static)) -> Failure {
+        match self.interrupt.is_raised() {
+            true => Failure::Interrupted,
+            false => Failure::output(&self.url, cause),
+        }
     }
 
     pub(super) fn finish(self) -> Result<u64, Failure> {
@@ -38,7 +43,7 @@ impl<'a> StoredObject<'a> {
         let Some(upload) = upload else {
             return Err(Failure::Output(format!("can't write {}: it is closed", self.url)));
         };
-        let bytes = upload.finish().map_err(|cause| failed(&self.url, &cause))?;
+        let bytes = upload.finish().map_err(|cause| self.failure(&cause))?;
         self.interrupt.set_unfinished(None);
         Ok(bytes)
     }

@@ -12,6 +12,7 @@ mod query;
 mod serve;
 mod sort;
 mod sort_decimals;
+mod upload;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
