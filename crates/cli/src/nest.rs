@@ -92,7 +92,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let watch = &mut |name: &str| Some(meter.watch_named(name, interrupt.clone()));
     let nested = nest_from(&mut connection, &spec, &nesting, watch);
     let written = nested
-        .map_err(failure)
+        .map_err(Failure::Nest)
         .and_then(|nested| write(nested, &file, format, options, &interrupt, &meter));
     meter.clear();
     let rows = match written {
@@ -126,7 +126,7 @@ fn write(
     let mut sink = format.sink(out, &nested.schema(), options).map_err(unwritten)?;
     let mut objects = 0;
     for batch in nested {
-        let batch = batch.map_err(|error| failure(error.into()))?;
+        let batch = batch.map_err(|error| Failure::Nest(error.into()))?;
         objects += batch.num_rows() as u64;
         sink.write(&batch).map_err(unwritten)?;
         meter.show(|| format!("{} objects written", number::count(objects)));
@@ -136,11 +136,4 @@ fn write(
     }
     sink.finish().map_err(unwritten)?;
     Ok(objects)
-}
-
-fn failure(error: Error) -> Failure {
-    match error {
-        Error::Spec(_) | Error::Source(_) => Failure::Usage(error.to_string()),
-        _ => Failure::Start(error.to_string()),
-    }
 }

@@ -91,6 +91,19 @@ impl Error {
         self
     }
 
+    /// An error that another one of a client has caused, with the kind, SQLSTATE and hint of that.
+    pub(crate) fn like_its_cause(mut self) -> Self {
+        match self.0.cause.take().map(|cause| cause.downcast::<Self>()) {
+            Some(Ok(mut cause)) => {
+                cause.0.message = format!("{}: {}", self.0.message, cause.0.message);
+                return *cause;
+            }
+            Some(Err(other)) => self.0.cause = Some(other),
+            None => {}
+        }
+        self
+    }
+
     /// The error of a database's rows that can't become a batch. A string that is not UTF-8 has the
     /// kind and SQLSTATE that PostgreSQL's extension gives it, and the text of `not_utf8`.
     pub(crate) fn of_rows(

@@ -8,7 +8,7 @@ use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatchReader;
 
 use crate::connection::Connection;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::stats::Progress;
 use crate::watch::{Verdict, Watch};
 
@@ -138,7 +138,8 @@ impl Connection {
         let schema = data.schema();
         let job = WriteJob { table, schema, batches: Box::new(data), options };
         let mut watch = watch.unwrap_or_else(|| Box::new(|_: &Progress| Verdict::Continue));
-        let stats = self.source().write(job, &mut watch)?;
+        // Not before: a source without a connection is no reason to give this connection up.
+        let stats = self.source().write(job, &mut watch).map_err(Error::like_its_cause)?;
         Ok(WriteStats { total: began.elapsed(), ..stats })
     }
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests may panic")]
 
 mod adbc;
+mod copy;
 mod explain;
 mod export;
 mod help;

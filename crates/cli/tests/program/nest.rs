@@ -53,3 +53,26 @@ fn a_database_behind_a_server_has_no_snapshot_for_several_levels() {
     assert!(nested.status.success(), "{}", crate::stderr(&nested));
     assert_eq!(std::fs::read_to_string(out).unwrap(), "{\"id\":1}\n");
 }
+
+#[test]
+fn a_statement_that_fails_has_the_exit_code_of_a_query() {
+    let fixture = Fixture::start();
+    let paths = ["spec.toml", "out.json"].map(|name| fixture.path(name));
+    let [spec, out] = paths.each_ref().map(|path| path.to_str().unwrap());
+    let write = |sql: &str| {
+        let outer = "sql = \"SELECT 1 AS id\"\norder = [\"id\"]\n";
+        let inner = format!("[many.others]\nsql = \"{sql}\"\non = {{ value = \"id\" }}\n");
+        std::fs::write(spec, format!("{outer}{inner}")).unwrap();
+    };
+    write("SELECT missing FROM goods");
+    let (code, error) = failure(&run(&["nest", &fixture.uri, spec, "-o", out]));
+    assert_eq!(code, 1, "{error}");
+    assert!(error.starts_with("dray: the statement of others failed: "), "{error}");
+    write(ENDLESS);
+    let running = Running::start(&["nest", &fixture.uri, spec, "-o", out]);
+    fixture.wait_for_metric("dray_chunks_sent_total", 5);
+    fixture.server.signal("KILL");
+    let (code, error) = running.wait();
+    assert_eq!((code, error.lines().count()), (Some(3), 1), "{error}");
+    assert!(!paths[1].exists());
+}

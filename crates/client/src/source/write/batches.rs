@@ -74,10 +74,7 @@ impl Batches {
             Ok(Ok(Arrival::End)) => return Ok(Arrival::End),
             Ok(Ok(arrival)) => arrival,
             Err(RecvTimeoutError::Timeout) => Arrival::NotYet,
-            Ok(Err(error)) => {
-                let what = format!("the source of the rows failed: {error}");
-                return Err(Error::new(ErrorKind::Execution, what));
-            }
+            Ok(Err(error)) => return Err(failure(error)),
             Err(RecvTimeoutError::Disconnected) => {
                 return Err(Error::new(ErrorKind::Internal, "the source of the rows panicked"));
             }
@@ -107,6 +104,17 @@ fn read(source: Source, writers: usize) -> Result<Receiver<Result<Arrival, Arrow
         Error::new(ErrorKind::Resources, "no thread to read the data").with_cause(cause)
     })?;
     Ok(receiver)
+}
+
+/// The failure of the source.
+fn failure(error: ArrowError) -> Error {
+    let what = "the source of the rows failed";
+    match error {
+        ArrowError::ExternalError(cause) if cause.is::<Error>() => {
+            Error::new(ErrorKind::Execution, what).with_cause(cause)
+        }
+        error => Error::new(ErrorKind::Execution, format!("{what}: {error}")),
+    }
 }
 
 /// A batch as the writers take it: whole, or in parts if they share it.
