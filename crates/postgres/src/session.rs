@@ -300,7 +300,7 @@ impl<S: Read + Write> Session<S> {
         self.messages.waited()
     }
 
-    /// Drains the running statement, which was cancelled.
+    /// Drains the running statement, which was cancelled or has other columns than expected.
     ///
     /// # Errors
     /// When the connection breaks, or the check ends the wait.
