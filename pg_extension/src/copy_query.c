@@ -266,7 +266,7 @@ was_not_null(Oid relid, AttrNumber number)
 	if (HeapTupleIsValid(tuple))
 		ReleaseSysCache(tuple);
 #if PG_VERSION_NUM >= 180000
-	/* To validate a constraint changes no more than its own row. Tables of the catalog have none. */
+	/* Validating a constraint changes its own row alone. Tables of the catalog have none. */
 	tuple = findNotNullConstraintAttnum(relid, number);
 	was = was && (!HeapTupleIsValid(tuple) || is_in_snapshot(tuple));
 #endif
