@@ -420,4 +420,5 @@ def test_mysql(maria: MariaServer, driver: str) -> None:
                 sql = f"SELECT CAST(IF(seq = 5, '100:00:00', '1:00:00') AS time) AS t {rest}"
                 client.query(sql).arrow()
             assert one(client, "SELECT connection_id()") == session
-            assert time.monotonic() - start < 20
+            # To read all rows takes many minutes.
+            assert time.monotonic() - start < 120
