@@ -25,8 +25,9 @@ def program_name() -> str:
 
 
 def command_line() -> str:
-    """This program with its arguments, for a report."""
-    return shlex.join([*program_name().split(), *sys.argv[1:]])
+    """This program with its arguments, for a report: absolute paths by their last parts."""
+    arguments = (Path(it).name if it.startswith("/") else it for it in sys.argv[1:])
+    return shlex.join([*program_name().split(), *arguments])
 
 
 def python(module: str, *arguments: object) -> list[str]:
