@@ -9,10 +9,9 @@ from pathlib import Path
 
 from . import _dray
 
-__all__ = ["database_options", "driver", "has_own_tables", "is_dray_server", "strip_driver"]
+__all__ = ["database_options", "driver", "has_own_tables", "strip_driver"]
 
 FILE = "libadbc_driver_dray.so"
-_DRAY_SCHEMES = ("dray://", "drays://", "dray+unix://")
 
 
 def _places() -> Iterator[Path]:
@@ -52,22 +51,13 @@ def strip_driver(uri: str) -> str:
     return uri if rest.startswith("//") else rest
 
 
-def is_dray_server(uri: str) -> bool:
-    """Whether ``uri`` is that of a Dray server, which has no transactions."""
-    return uri.lower().startswith(_DRAY_SCHEMES)
-
-
 def has_own_tables(uri: str) -> bool:
     """Whether ``uri`` is that of a Dray server's own tables, which are only read.
 
     A database behind the server may be writable.
     """
-    address, _, options = uri.partition("?")
-    scheme, _, place = address.partition("://")
-    names = [text[7:] for text in options.split("&") if text.startswith("source=")]
-    if not scheme.endswith("unix"):
-        names.append(place.rpartition("@")[2].partition("/")[2])
-    return is_dray_server(uri) and {"", "files"}.issuperset(names)
+    server = _dray.server_uri(uri)
+    return server is not None and server[0] in (None, "files")
 
 
 def database_options(

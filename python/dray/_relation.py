@@ -6,12 +6,10 @@ import difflib
 import threading
 import time
 from collections.abc import Generator, Iterable, Sequence
-from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
-from ._adbc import is_dray_server
+from . import _dray
 from ._conditions import Condition, Conditions
 from ._connection import connect
 from ._options import ConnectOptions, EngineOptions, PlanOptions, ReaderOptions
@@ -218,17 +216,9 @@ def check_names(names: Iterable[str], known: Iterable[str], what: str = "option"
 
 def _of_uri(uri: str) -> Any:
     """The options of a Dray server's uri that readers need, and that parts do not have."""
-    found: dict[str, Any] = {}
-    if is_dray_server(uri):
-        for option in uri.partition("?")[2].split("&"):
-            name, _, text = option.partition("=")
-            if name == "ca":
-                found[name] = unquote(text)
-            elif name == "read_timeout":
-                # Connecting refuses what is no number.
-                with suppress(ValueError):
-                    found[name] = float(text)
-    return found
+    _, ca, read_timeout = _dray.server_uri(uri) or (None, None, None)
+    found = {"ca": ca, "read_timeout": read_timeout}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _chosen(given: dict[str, Any], names: Iterable[str]) -> Any:

@@ -18,6 +18,15 @@ use crate::parameters::parameters;
 use crate::reader::Reader;
 use crate::result::Result;
 
+/// The source, the `ca` and the `read_timeout` in seconds that a Dray server's uri names; None if
+/// `uri` is a database's, or one that connecting refuses.
+#[pyfunction]
+pub fn server_uri(uri: &str) -> Option<(Option<String>, Option<String>, Option<f64>)> {
+    let uri: dray_client::Uri = uri.parse().ok()?;
+    let read_timeout = uri.read_timeout().ok()?.map(|timeout| timeout.as_secs_f64());
+    Some((uri.source().map(str::to_owned), uri.ca().map(str::to_owned), read_timeout))
+}
+
 /// Connects to a server. `dray.connect` documents the parameters; `timeout` and `read_timeout` are
 /// in seconds. `check` is called while the server is waited for, and gives up by raising.
 #[pyfunction]

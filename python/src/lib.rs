@@ -63,7 +63,7 @@ mod _dray {
     #[pymodule_export]
     use crate::closing::Closing;
     #[pymodule_export]
-    use crate::connection::{Connection, connect};
+    use crate::connection::{Connection, connect, server_uri};
     #[pymodule_export]
     use crate::copy::{Copy, enclosable, is_query, other_library};
     #[pymodule_export]

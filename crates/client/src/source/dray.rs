@@ -13,7 +13,7 @@ use std::time::Instant;
 use arrow::array::RecordBatch;
 use dray_format::arrow::{batch_from_arrow, schema_from_arrow};
 use dray_format::{Checksum, ChunkKind, Compression, write};
-use dray_net::{Wait, is_timeout, parse_seconds, write_all};
+use dray_net::{Wait, is_timeout, write_all};
 use dray_wire::partition::PartDescriptor;
 use dray_wire::{ClientSession, PASS_PREFIX, PartRequest, Query, RowLayout, Secret, ServerEvent};
 
@@ -78,13 +78,7 @@ impl DraySource {
         for (key, value) in &uri.options {
             match key.as_str() {
                 "token" => options.token = Some(value.as_str().into()),
-                "read_timeout" => {
-                    let refused = || {
-                        Error::usage("the uri's option read_timeout is not a time")
-                            .with_hint("expected seconds above 0")
-                    };
-                    options.read_timeout = Some(parse_seconds(value).ok_or_else(refused)?);
-                }
+                "read_timeout" => options.read_timeout = uri.read_timeout()?,
                 "plain_token" => options.plain_token = boolean(key, value)?,
                 "local_socket" => options.local_socket = boolean(key, value)?,
                 "ca" => options.ca = Some(value.into()),

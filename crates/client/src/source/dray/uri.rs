@@ -3,8 +3,9 @@
 
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
-use dray_net::percent_decode;
+use dray_net::{parse_seconds, percent_decode};
 use dray_wire::{Secret, is_source_name};
 
 use crate::error::{Error, Result};
@@ -111,6 +112,35 @@ impl FromStr for Uri {
 }
 
 impl Uri {
+    /// The source that gets the statements; None for the server's own tables.
+    pub fn source(&self) -> Option<&str> {
+        self.source.as_deref()
+    }
+
+    /// The file with the certificates that the server's is checked against.
+    pub fn ca(&self) -> Option<&str> {
+        self.option("ca")
+    }
+
+    /// How long the server may be silent.
+    ///
+    /// # Errors
+    /// Usage, if the option is not a time.
+    pub fn read_timeout(&self) -> Result<Option<Duration>> {
+        let parse = |text| {
+            parse_seconds(text).ok_or_else(|| {
+                Error::usage("the uri's option read_timeout is not a time")
+                    .with_hint("expected seconds above 0")
+            })
+        };
+        self.option("read_timeout").map(parse).transpose()
+    }
+
+    /// The value of an option, the last one of its name.
+    fn option(&self, name: &str) -> Option<&str> {
+        self.options.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
     /// The address for other processes, without token and options that only this one has.
     pub(crate) fn shared(&self, local_socket: bool) -> String {
         let address = match &self.place {
