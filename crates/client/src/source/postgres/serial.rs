@@ -250,7 +250,7 @@ fn row_options(options: &QueryOptions) -> RowOptions {
             money_scale: None,
         },
         batch_rows: options.batch_rows.max(1),
-        batch_bytes: bytes(decoded_bytes_max),
+        batch_bytes: bytes(options.batch_bytes.min(decoded_bytes_max)),
         row_bytes_max: bytes(row_bytes_max),
     }
 }
