@@ -3,7 +3,8 @@
 It starts a server in a temporary folder. Each way writes the same rows into a new table, in turns:
 Dray from Parquet, by LOAD DATA and by prepared statements (`local_infile` off); MariaDB's own
 command line by LOAD DATA LOCAL INFILE from CSV; and, once each because they take long, pymysql's
-`executemany` and pandas' `to_sql`.
+`executemany` and pandas' `to_sql`. Those named `create` let Dray create the table, without a key,
+over one connection or two.
 """
 
 from __future__ import annotations
@@ -38,15 +39,18 @@ def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog=program_name(), description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000, help="(default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=5, help="(default: %(default)s)")
-    parser.add_argument("--ways", default="dray-load,dray-insert,mariadb,pymysql,pandas")
+    parser.add_argument(
+        "--ways", default="dray-load,dray-insert,dray-create,dray-create-2,mariadb,pymysql,pandas"
+    )
     return parser.parse_args()
 
 
-def dray_write(port: int, parquet: Path) -> None:
+def dray_write(port: int, parquet: Path, mode: str = "append", partitions: int = 1) -> None:
     import dray
 
     with dray.connect(uri(port) + "?ssl-mode=DISABLED") as connection:
-        print(f"#   {connection.write('lineitem', parquet, mode='append')}", file=sys.stderr)
+        written = connection.write("lineitem", parquet, mode=mode, partitions=partitions)
+        print(f"#   {written}", file=sys.stderr)
 
 
 def mariadb(port: int, csv: Path) -> None:
@@ -123,6 +127,8 @@ def compare(given: argparse.Namespace, server: MariaServer, parquet: Path, csv: 
     ways: dict[str, Callable[[], None]] = {
         "dray-load": lambda: dray_write(server.port, parquet),
         "dray-insert": lambda: dray_write(server.port, parquet),
+        "dray-create": lambda: dray_write(server.port, parquet, "replace"),
+        "dray-create-2": lambda: dray_write(server.port, parquet, "replace", 2),
         "mariadb": lambda: mariadb(server.port, csv),
         "pymysql": lambda: pymysql(server.port, parquet),
         "pandas": lambda: pandas(server.port, parquet),

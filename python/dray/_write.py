@@ -113,10 +113,11 @@ class Writes:
             than lists of simple values becomes ``jsonb``.
         partitions : int
             The number of connections that write, up to 64. Several are faster where the server has
-            processors to spare. They fill a table of another name, ``dray_unfinished_…``, that the
-            last transaction renames; so still all rows appear at once, or none. The rows are in no
+            processors to spare. They fill a table of another name, ``dray_unfinished_…``, that is
+            renamed at the end; so still all rows appear at once, or none. The rows are in no
             particular order, and a program that is killed leaves the unfinished table. Only for
-            ``"create"`` and ``"replace"``, outside a transaction, and only for PostgreSQL.
+            ``"create"`` and ``"replace"``, outside a transaction. The other connections have the
+            settings of the uri, not those that this session has made by ``SET``.
         progress : callable, optional
             Called with a :class:`Progress` about twenty times a second, and once at the end. Its
             ``rows`` and ``bytes`` are those sent. An exception that it raises undoes everything and

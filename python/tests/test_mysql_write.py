@@ -205,7 +205,3 @@ def test_tables_without_transactions(mysql_target: MysqlTarget) -> None:
     target.fails(pa.table({"id": [1, 2], "x": ["a" * 70_000, "b"]}), "too many bytes",
                  types={"x": "text"}, mode="replace")  # fmt: skip
     assert target.rows() == ROWS and target.tables() == ["t"]
-
-
-def test_several_connections_are_refused(mysql_target: MysqlTarget) -> None:
-    mysql_target.fails(TABLE, "PostgreSQL only", partitions=2)

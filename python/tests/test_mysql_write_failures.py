@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pytest
 from mysql_server import MariaServer
 from mysql_target import ROWS, TABLE, MysqlTarget
+from proxy import Proxy
 
 import dray
 
@@ -191,8 +193,9 @@ def test_other_transports(mysql_target: MysqlTarget, options: str) -> None:
 
 
 def test_slow_sources(mysql_target: MysqlTarget) -> None:
-    """The server waits for rows longer than it waits for statements."""
-    mysql_target.server.run("SET GLOBAL net_read_timeout = 1")
+    """The server waits for rows longer than it waits for data and for statements."""
+    limits = ("net_read_timeout", "wait_timeout", "idle_transaction_timeout")
+    mysql_target.server.run(*(f"SET GLOBAL {name} = 1" for name in limits))
     try:
         with dray.connect(mysql_target.server.uri(database="w")) as connection:
 
@@ -202,9 +205,55 @@ def test_slow_sources(mysql_target: MysqlTarget) -> None:
                 yield TABLE.to_batches()[0]
 
             connection.write("t", pa.RecordBatchReader.from_batches(TABLE.schema, slow()))
+            names = ", ".join(f"@@{name}" for name in limits)
+            (settings,) = connection.query(f"SELECT {names}").to_arrow().to_pylist()
+            assert list(settings.values()) == [1, 1, 1]
         assert mysql_target.rows() == ROWS * 2
     finally:
-        mysql_target.server.run("SET GLOBAL net_read_timeout = 30")
+        mysql_target.server.run("SET GLOBAL net_read_timeout = 30",
+                                "SET GLOBAL wait_timeout = 28800",
+                                "SET GLOBAL idle_transaction_timeout = 0")  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", ["create", "replace"])
+@pytest.mark.parametrize("statement", [b"RENAME TABLE", b"DROP TABLE"])
+def test_the_last_answer_is_lost(mysql_target: MysqlTarget, mode: str, statement: bytes) -> None:
+    """The table has its name. The error says so, and nothing else is left."""
+    target = mysql_target
+    if mode == "create" and statement == b"DROP TABLE":
+        return
+    if mode == "replace":
+        target.server.run("CREATE TABLE w.t (old int)")
+
+    class Cut(Proxy):
+        silent: socket.socket | None = None
+
+        def up(self, client: socket.socket, server: socket.socket) -> None:
+            while data := client.recv(65_536):
+                is_last = statement in data and self.silent is None
+                if is_last:
+                    self.silent = server
+                server.sendall(data)
+                if is_last:
+                    time.sleep(1)
+                    client.shutdown(socket.SHUT_RDWR)
+
+        def down(self, server: socket.socket, client: socket.socket) -> None:
+            while data := server.recv(65_536):
+                if server is not self.silent:
+                    client.sendall(data)
+
+    proxy = Cut(("127.0.0.1", target.server.port))
+    try:
+        uri = target.server.uri("?ssl-mode=disabled", database="w")
+        uri = uri.replace(str(target.server.port), str(proxy.port))
+        with dray.connect(uri) as connection:
+            with pytest.raises(dray.ConnectionError) as caught:
+                connection.write("t", TABLE, mode=mode)
+    finally:
+        proxy.close()
+    assert "all rows are there" in (caught.value.hint or ""), caught.value
+    assert target.rows() == ROWS and target.tables() == ["t"]
 
 
 def test_read_only_users_and_transactions(mysql_target: MysqlTarget) -> None:

@@ -50,8 +50,11 @@ def test_load_and_copy(mysql_target: MysqlTarget, tmp_path: Path) -> None:
                   "FROM seq_1_to_2 LIMIT 5)"), uri, "-t", "failed")  # fmt: skip
     assert failed.returncode == 1, failed.stderr
     assert "failed" not in target.tables()
-    refused = dray("load", tmp_path / "a.parquet", uri, "-t", "u", "--connections", "2")
-    assert refused.returncode == 2 and "PostgreSQL only" in refused.stderr, refused.stderr
+    done = dray("load", tmp_path / "a.parquet", uri, "-t", "u", "--connections", "2")
+    assert done.returncode == 0 and set(target.rows("w.u")) == set(ROWS), done.stderr
+    refused = dray("load", tmp_path / "a.parquet", uri, "-t", "u", "--mode", "append",
+                   "--connections", "2")  # fmt: skip
+    assert refused.returncode == 2 and "several transactions" in refused.stderr, refused.stderr
 
 
 @pytest.fixture(params=[True, False], ids=["autocommit", "transactions"])

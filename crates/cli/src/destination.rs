@@ -40,7 +40,7 @@ pub(crate) struct Destination {
     #[arg(long = "type", value_name = "COLUMN=TYPE", value_parser = column_type)]
     types: Vec<(String, String)>,
     /// Connections that write, up to 64. With several, the rows of a new or replaced table are in
-    /// no particular order. For PostgreSQL only
+    /// no particular order
     #[arg(long, value_name = "N", default_value_t = 1)]
     connections: usize,
 }

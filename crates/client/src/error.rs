@@ -73,6 +73,11 @@ impl Error {
         Self::new(ErrorKind::Usage, message)
     }
 
+    pub(crate) fn with_message(mut self, message: impl Into<String>) -> Self {
+        self.0.message = message.into();
+        self
+    }
+
     pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.0.hint = hint.into();
         self

@@ -59,7 +59,7 @@ pub struct WriteOptions {
     pub types: Vec<(String, String)>,
     /// The number of connections that write, from 1 to 64. Several fill a staging table, which gets
     /// its name once all rows are there; rows are in no particular order then. They can create or
-    /// replace a table of PostgreSQL, outside a transaction.
+    /// replace a table, outside a transaction.
     pub connections: usize,
 }
 

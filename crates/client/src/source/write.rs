@@ -2,6 +2,7 @@
 //! the watch has decided.
 
 mod batches;
+pub(super) mod several;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -62,6 +63,20 @@ impl Sent {
     }
 }
 
+/// Says whether a writer is to go on.
+pub(super) type Look<'a> = &'a dyn Fn() -> Verdict;
+
+/// Looks whether to go on.
+///
+/// # Errors
+/// Cancelled, if not.
+pub(super) fn check(look: Look<'_>) -> Result<()> {
+    match look() {
+        Verdict::Continue => Ok(()),
+        _ => Err(cancelled()),
+    }
+}
+
 /// What the watch knows and has decided.
 pub(super) struct Watched<'a> {
     watch: RefCell<&'a mut Watch>,
@@ -83,17 +98,6 @@ impl<'a> Watched<'a> {
         let verdict = (self.watch.borrow_mut())(&progress).max(self.verdict.get());
         self.verdict.set(verdict);
         verdict
-    }
-
-    /// Looks whether to go on.
-    ///
-    /// # Errors
-    /// Cancelled, if not.
-    pub(super) fn check(&self) -> Result<()> {
-        match self.look() {
-            Verdict::Continue => Ok(()),
-            _ => Err(cancelled()),
-        }
     }
 
     /// Why writing ends: the watch's decision, if it has cancelled.

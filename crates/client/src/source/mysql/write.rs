@@ -2,16 +2,18 @@
 //!
 //! ```text
 //!   append   BEGIN · rows · COMMIT
-//!   create   CREATE TABLE dray_unfinished_… · BEGIN · rows · COMMIT · RENAME TABLE
+//!   create   CREATE TABLE dray_unfinished_… ─┬─ BEGIN · rows · COMMIT ─┬─ RENAME TABLE
+//!                                            └─ BEGIN · rows · COMMIT ─┘  (other connections)
 //! ```
 //!
 //! CREATE TABLE is no part of a transaction: it commits the one that is open. So a new table gets
 //! its name once all rows are there, and is dropped if they are not. A table that it replaces stays
-//! until then.
+//! until then. `source/write/several.rs` has more about other connections.
 
 mod column;
 mod create;
 mod encoder;
+mod row_numbers;
 mod rows;
 mod select;
 mod settings;
@@ -28,7 +30,7 @@ use self::table::{
     Existing, Table, already_there, check_arguments, create_statement, identifier, missing,
     naming_failed, place,
 };
-use super::super::write::{Batches, Sent, Watched, staging_name};
+use super::super::write::{Batches, Look, Sent, Watched, several, staging_name};
 use super::MysqlSource;
 use crate::error::{Error, Result};
 use crate::source::STOP_TIMEOUT;
@@ -50,29 +52,18 @@ pub(super) fn write(
     watch: &mut Watch,
 ) -> Result<WriteStats> {
     check_arguments(job.table, &job.schema, job.options)?;
+    several::check_connections(job.options, source.connection.session.is_in_transaction())?;
     let sent = Sent::default();
     let watched = Watched::new(watch, &sent);
-    let written = with_settings(source, &watched, |source, packet_bytes_max| {
-        let mut writer = Writer { source, watched: &watched, packet_bytes_max };
-        writer.write(job)
-    });
-    written.map_err(|error| watched.why(error))
-}
-
-/// Runs `work` under the settings that writing needs.
-fn with_settings<T>(
-    source: &mut MysqlSource,
-    watched: &Watched<'_>,
-    work: impl FnOnce(&mut MysqlSource, usize) -> Result<T>,
-) -> Result<T> {
-    let settings = source.run(&mut || watched.look(), |connection, check| {
-        Settings::set(&mut connection.session, check)
-    })?;
-    let done = work(source, settings.packet_bytes_max);
+    let look = || watched.look();
+    let settings = source
+        .run(&mut || look(), |connection, check| Settings::set(&mut connection.session, check))?;
+    let mut writer = Writer { source, settings: &settings, sent: &sent, look: &look };
+    let written = writer.write(job);
     if !source.connection.session.is_broken() && !insist(source, &settings.reset()) {
         source.connection.session.break_off();
     }
-    done
+    written.map_err(|error| watched.why(error))
 }
 
 /// Runs a statement of the program's own, whatever the watch says. A late request to cancel may hit
@@ -88,10 +79,12 @@ fn insist(source: &mut MysqlSource, statement: &str) -> bool {
     ask() || ask()
 }
 
-struct Writer<'a, 'w> {
+/// A connection that writes, after its settings.
+struct Writer<'a> {
     source: &'a mut MysqlSource,
-    watched: &'a Watched<'w>,
-    packet_bytes_max: usize,
+    settings: &'a Settings,
+    sent: &'a Sent,
+    look: Look<'a>,
 }
 
 /// Where rows go.
@@ -103,14 +96,48 @@ struct Target {
     existing: Option<Existing>,
 }
 
-impl Writer<'_, '_> {
+/// A table that gets its name at the end.
+struct NewTable {
+    /// Its name until then.
+    staging: String,
+    /// What the table that it replaces is called afterwards, until it is dropped.
+    replaced: Option<String>,
+    name: String,
+}
+
+/// What had become of a new table.
+enum Cleared {
+    NotPublished,
+    /// It had got its name, though the server's answer was lost.
+    Published,
+}
+
+impl NewTable {
+    /// Drops the new table, or what it has replaced.
+    fn clear(&self, source: &mut MysqlSource, look: Look<'_>, is_filled: bool) -> Result<Cleared> {
+        source.run(&mut || look(), |connection, check| {
+            let session = &mut connection.session;
+            let is_published =
+                is_filled && Existing::find(session, &self.staging, check)?.is_none();
+            let (cleared, rest) = match is_published {
+                true => (Cleared::Published, self.replaced.as_ref()),
+                false => (Cleared::NotPublished, Some(&self.staging)),
+            };
+            if let Some(table) = rest {
+                session.ask(&format!("DROP TABLE IF EXISTS {table}"), check)?;
+            }
+            Ok(cleared)
+        })
+    }
+}
+
+impl Writer<'_> {
     fn run<T>(
         &mut self,
         work: impl FnOnce(&mut Session<Socket>, SocketCheck<'_>) -> Result<T>,
     ) -> Result<T> {
-        let watched = self.watched;
-        self.source
-            .run(&mut || watched.look(), |connection, check| work(&mut connection.session, check))
+        let look = self.look;
+        self.source.run(&mut || look(), |connection, check| work(&mut connection.session, check))
     }
 
     fn write(&mut self, job: WriteJob<'_>) -> Result<WriteStats> {
@@ -146,13 +173,46 @@ impl Writer<'_, '_> {
     fn append(&mut self, name: String, job: WriteJob<'_>) -> Result<WriteStats> {
         let began = Instant::now();
         let WriteJob { schema, batches, .. } = job;
-        let (watched, packet_bytes_max) = (self.watched, self.packet_bytes_max);
-        self.in_transaction(|session, check| {
+        // Without autocommit the user commits.
+        let commits = self.source.connection.session.is_autocommit();
+        let (settings, sent, look) = (self.settings, self.sent, self.look);
+        self.in_transaction(commits, |session, check| {
             let table = Table::of(session, name, schema, check)?;
             let prepare = began.elapsed();
             let batches = Batches::new(batches, 1);
-            let writing = Writing { table: &table, batches: &batches, watched, packet_bytes_max };
+            let writing = Writing { table: &table, batches: &batches, settings, sent, look };
             Ok(WriteStats { prepare, ..writing.run(session, check)? })
+        })
+    }
+
+    /// Sends the rows into a new table, over as many connections as the options say.
+    fn fill(&mut self, name: String, job: WriteJob<'_>) -> Result<WriteStats> {
+        let began = Instant::now();
+        let WriteJob { schema, batches, options, .. } = job;
+        let table = self.run(|session, check| Table::of(session, name, schema, check))?;
+        let prepare = began.elapsed();
+        let batches = Batches::new(batches, options.connections);
+        let endpoint = self.source.connection.endpoint.clone();
+        let (settings, sent, look) = (self.settings, self.sent, self.look);
+        let own = |look: Look<'_>| {
+            let source = &mut *self.source;
+            Writer { source, settings, sent, look }.send_share(&table, &batches)
+        };
+        let other = |look: Look<'_>| {
+            let connection = several::connect(look, |waits| endpoint.connect(waits))?;
+            let source = &mut MysqlSource::over(connection);
+            let mut writer = Writer { source, settings, sent, look };
+            writer.run(|session, check| settings.set_alike(session, check))?;
+            writer.send_share(&table, &batches)
+        };
+        Ok(WriteStats { prepare, ..several::write(options.connections, look, own, other)? })
+    }
+
+    /// Sends this connection's share of the rows.
+    fn send_share(&mut self, table: &Table, batches: &Batches) -> Result<WriteStats> {
+        let (settings, sent, look) = (self.settings, self.sent, self.look);
+        self.in_transaction(true, |session, check| {
+            Writing { table, batches, settings, sent, look }.run(session, check)
         })
     }
 
@@ -180,24 +240,26 @@ impl Writer<'_, '_> {
             .with_hint("commit it first; or append to a table that exists")
             .with_sqlstate("25001"));
         }
-        let own = |table: &str| format!("{}.{}", target.database, identifier(&staging_name(table)));
-        let staging = own(job.table);
-        let replaced = replaces.then(|| own(job.table));
+        let own = || format!("{}.{}", target.database, identifier(&staging_name(job.table)));
+        let new =
+            NewTable { staging: own(), replaced: replaces.then(own), name: target.name.clone() };
+        let mut is_filled = false;
         let written = self
             .run(|session, check| {
-                let create = create_statement(session, &staging, &job.schema, job.options)?;
+                let create = create_statement(session, &new.staging, &job.schema, job.options)?;
                 Ok(session.ask(&create, check).map(drop)?)
             })
             .and_then(|()| {
-                let stats = self.append(staging.clone(), job)?;
-                self.publish(&staging, replaced.as_deref(), &target.name)?;
+                let stats = self.fill(new.staging.clone(), job)?;
+                is_filled = true;
+                self.publish(&new)?;
                 Ok(stats)
             });
-        written.map_err(|error| self.discard(&staging, error))
+        written.map_err(|error| self.discard(&new, is_filled, error))
     }
 
     /// Gives the new table its name, and drops the one that had it.
-    fn publish(&mut self, staging: &str, replaced: Option<&str>, name: &str) -> Result<()> {
+    fn publish(&mut self, NewTable { staging, replaced, name }: &NewTable) -> Result<()> {
         let rename = match replaced {
             Some(replaced) => format!("RENAME TABLE {name} TO {replaced}, {staging} TO {name}"),
             None => format!("RENAME TABLE {staging} TO {name}"),
@@ -209,55 +271,61 @@ impl Writer<'_, '_> {
         let dropped = self.run(|session, check| {
             Ok(session.ask(&format!("DROP TABLE {replaced}"), check).map(drop)?)
         });
-        dropped.map_err(|error| {
+        if dropped.is_err() && !self.source.connection.session.is_broken() {
             // Foreign keys of other tables may hold it.
-            let back = format!("RENAME TABLE {name} TO {staging}, {replaced} TO {name}");
-            match insist(self.source, &back) {
-                true => error,
-                false => with_more(error, &format!("the replaced table is now {replaced}")),
-            }
-        })
+            insist(self.source, &format!("RENAME TABLE {name} TO {staging}, {replaced} TO {name}"));
+        }
+        dropped
     }
 
-    /// Drops the new table after this error; over another connection if this one broke. Returns the
-    /// error, which says so if that fails.
-    fn discard(&mut self, staging: &str, error: Error) -> Error {
-        let statement = format!("DROP TABLE IF EXISTS {staging}");
-        let is_usable = !self.source.connection.session.is_broken();
-        let dropped = (is_usable && insist(self.source, &statement))
-            || self.drop_over_another(&statement).is_ok();
-        match dropped {
-            true => error,
-            false => {
-                with_more(error, &format!("the unfinished table {staging} may be left: drop it"))
+    /// Drops what is left of a new table after this error; over another connection if this one
+    /// broke. Returns the error, which says what became of the table if it is still there.
+    fn discard(&mut self, new: &NewTable, is_filled: bool, error: Error) -> Error {
+        // The server may still be undoing what a broken connection has done, which takes its time.
+        let (began, look) = (Instant::now(), self.look);
+        let look = || {
+            let waited = began.elapsed();
+            let is_wanted = look() == Verdict::Continue;
+            match waited < STOP_TIMEOUT || waited < UNDO_TIMEOUT && is_wanted {
+                true => Verdict::Continue,
+                false => Verdict::Cancel,
+            }
+        };
+        // A late request to cancel may hit the first try.
+        let clear = |source: &mut MysqlSource| {
+            new.clear(source, &look, is_filled).or_else(|_| new.clear(source, &look, is_filled))
+        };
+        let mut cleared = match self.source.connection.session.is_broken() {
+            true => None,
+            false => clear(self.source).ok(),
+        };
+        if cleared.is_none() {
+            let endpoint = &self.source.connection.endpoint;
+            let other = several::connect(&look, |waits| endpoint.connect(waits));
+            cleared = other.and_then(|other| clear(&mut MysqlSource::over(other))).ok();
+        }
+        match cleared {
+            Some(Cleared::NotPublished) => error,
+            Some(Cleared::Published) => {
+                with_more(error, &format!("{} was written before: all rows are there", new.name))
+            }
+            None => {
+                let own = [Some(&new.staging), new.replaced.as_ref()];
+                let own: Vec<_> = own.into_iter().flatten().map(String::as_str).collect();
+                let own = own.join(" or ");
+                with_more(error, &format!("the unfinished table {own} may be left: look at it"))
             }
         }
     }
 
-    /// Runs a statement over another connection. The server may still be undoing what this one has
-    /// done, which takes its time.
-    fn drop_over_another(&self, statement: &str) -> Result<()> {
-        let (began, watched) = (Instant::now(), self.watched);
-        let has_time = || {
-            let waited = began.elapsed();
-            waited < STOP_TIMEOUT || waited < UNDO_TIMEOUT && watched.look() == Verdict::Continue
-        };
-        let mut other = self.source.connection.endpoint.connect(&mut || has_time())?;
-        let mut check = || match has_time() {
-            true => Ok(()),
-            false => Err(dray_mysql::Error::wait_ended("the server did not answer in time")),
-        };
-        Ok(other.session.ask(statement, &mut check).map(drop)?)
-    }
-
-    /// Runs `work` in a transaction, or in a savepoint of the user's. If it fails, nothing of it
-    /// stays.
+    /// Runs `work` in a transaction, which `commits` at its end or is left open, or in a savepoint
+    /// of the user's. If it fails, nothing of it stays.
     fn in_transaction<T>(
         &mut self,
+        commits: bool,
         work: impl FnOnce(&mut Session<Socket>, SocketCheck<'_>) -> Result<T>,
     ) -> Result<T> {
-        let session = &self.source.connection.session;
-        let (is_nested, commits) = (session.is_in_transaction(), session.is_autocommit());
+        let is_nested = self.source.connection.session.is_in_transaction();
         let (begin, undo) = match is_nested {
             true => ("SAVEPOINT", "ROLLBACK TO SAVEPOINT"),
             false => ("START TRANSACTION", "ROLLBACK"),
@@ -268,7 +336,6 @@ impl Writer<'_, '_> {
                 Some(format!("RELEASE SAVEPOINT {SAVEPOINT}")),
                 format!("{undo} {SAVEPOINT}"),
             ),
-            // Without autocommit the user commits.
             false => (begin.to_owned(), commits.then(|| "COMMIT".to_owned()), undo.to_owned()),
         };
         let done = self.run(|session, check| {

@@ -5,12 +5,12 @@
 //! ```
 //!
 //! The server takes longer for a block than encoding the next one, and the socket's buffer keeps it
-//! busy meanwhile, so encoding needs no thread of its own. `several.rs` does this over several
+//! busy meanwhile, so encoding needs no thread of its own. `parallel.rs` does this over several
 //! connections.
 
 mod copy;
 mod names;
-mod several;
+mod parallel;
 mod table;
 
 use std::time::Instant;
@@ -19,7 +19,7 @@ use dray_postgres::{CancelCheck as SocketCheck, Session, Socket};
 
 use self::copy::Copy;
 use self::table::Table;
-use super::super::write::{Batches, Sent, Watched};
+use super::super::write::{Batches, Sent, Watched, several};
 use super::connection::Connection;
 use super::policy::StatementPolicy;
 use crate::error::{Error, ErrorKind, Result};
@@ -44,11 +44,12 @@ pub(super) fn write(
             .with_hint("roll it back first")
             .with_sqlstate("25P02"));
     }
+    several::check_connections(job.options, connection.session.is_in_transaction())?;
     let sent = Sent::default();
     let watched = Watched::new(watch, &sent);
     match job.options.connections {
         1 => write_serial(connection, policy, job, &watched).map_err(|error| watched.why(error)),
-        _ => several::write(connection, policy, job, &watched),
+        _ => parallel::write(connection, policy, job, &watched),
     }
 }
 

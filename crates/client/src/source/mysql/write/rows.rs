@@ -13,8 +13,10 @@ use std::time::Instant;
 use arrow::array::RecordBatch;
 use dray_mysql::{Bound, CancelCheck as SocketCheck, Connection as Socket, Session, Taken};
 
-use super::super::super::write::{Arrival, Batches, Watched};
+use super::super::super::write::{self, Arrival, Batches, Look, Sent};
 use super::encoder::{Encoder, Rows};
+use super::row_numbers::RowNumbers;
+use super::settings::Settings;
 use super::table::Table;
 use crate::error::{Error, ErrorKind, Result};
 use crate::write::WriteStats;
@@ -27,19 +29,20 @@ const INSERT_BYTES: usize = 1 << 20;
 const PARAMETERS_MAX: usize = 8 << 10;
 
 /// What is written, and where.
-pub(super) struct Writing<'a, 'w> {
+pub(super) struct Writing<'a> {
     pub(super) table: &'a Table,
     pub(super) batches: &'a Batches,
-    pub(super) watched: &'a Watched<'w>,
-    /// The largest packet that the server takes.
-    pub(super) packet_bytes_max: usize,
+    pub(super) settings: &'a Settings,
+    pub(super) sent: &'a Sent,
+    /// Says whether to go on.
+    pub(super) look: Look<'a>,
 }
 
-impl Writing<'_, '_> {
-    /// Sends all rows.
+impl Writing<'_> {
+    /// Sends batches until there are no more, and returns what this connection has sent.
     ///
     /// # Errors
-    /// When a value does not fit, the source or the server fails, or the watch cancels. Rows may be
+    /// When a value does not fit, the source or the server fails, or a look cancels. Rows may be
     /// in the table then.
     pub(super) fn run(
         &self,
@@ -64,7 +67,9 @@ impl Writing<'_, '_> {
         check: SocketCheck<'_>,
     ) -> Result<WriteStats> {
         let mut stats = WriteStats { as_text: true, ..WriteStats::default() };
+        let mut numbers = RowNumbers::default();
         let sent = self.each_batch(&mut stats, |batch, before, stats| {
+            numbers.note(stats.rows, before);
             let (mut block, mut rows_in_block) = (Vec::new(), 0);
             let arrays = encoder.decode(batch)?;
             let rows = encoder.rows(&arrays, before)?;
@@ -72,10 +77,11 @@ impl Writing<'_, '_> {
                 rows.append_line(row, &mut block)?;
                 rows_in_block += 1;
                 if block.len() >= BLOCK_BYTES || row + 1 == batch.num_rows() {
-                    self.send(session, &block, stats, check)?;
-                    self.watched.sent().add_rows(rows_in_block);
+                    self.send(session, &block, stats, check)
+                        .map_err(|error| numbers.name(error, 0))?;
+                    self.sent.add_rows(rows_in_block);
                     (rows_in_block, block) = (0, Vec::with_capacity(block.len()));
-                    self.watched.check()?;
+                    write::check(self.look)?;
                 }
             }
             Ok(())
@@ -88,9 +94,11 @@ impl Writing<'_, '_> {
             return Err(error);
         }
         let ending = Instant::now();
-        let taken = session.end_load(check)?;
+        let ended = session.end_load(check).map_err(Error::from);
         stats.send += ending.elapsed();
-        check_taken(session, taken, stats.rows, check)?;
+        ended
+            .and_then(|taken| check_taken(session, taken, stats.rows, check))
+            .map_err(|error| numbers.name(error, 0))?;
         Ok(stats)
     }
 
@@ -102,7 +110,7 @@ impl Writing<'_, '_> {
         check: SocketCheck<'_>,
     ) -> Result<()> {
         let began = Instant::now();
-        for part in block.chunks(self.packet_bytes_max.clamp(1, 8 << 20)) {
+        for part in block.chunks(self.settings.packet_bytes_max.clamp(1, 8 << 20)) {
             session.send_load(part, check)?;
         }
         stats.send += began.elapsed();
@@ -112,7 +120,7 @@ impl Writing<'_, '_> {
 
     fn note_bytes(&self, bytes: usize, stats: &mut WriteStats) {
         stats.bytes += bytes as u64;
-        self.watched.sent().add_bytes(bytes);
+        self.sent.add_bytes(bytes);
     }
 
     /// Calls `take` with each batch and the rows before it, until there are no more.
@@ -125,7 +133,7 @@ impl Writing<'_, '_> {
             let waiting = Instant::now();
             let arrival = self.batches.next();
             stats.read += waiting.elapsed();
-            self.watched.check()?;
+            write::check(self.look)?;
             match arrival? {
                 Arrival::Batch(batch, before) => {
                     let (began, sending) = (Instant::now(), stats.send);
@@ -142,8 +150,8 @@ impl Writing<'_, '_> {
 }
 
 /// Rows that wait for an INSERT.
-struct Insert<'a, 'w> {
-    writing: &'a Writing<'a, 'w>,
+struct Insert<'a> {
+    writing: &'a Writing<'a>,
     types: Vec<dray_mysql::BoundType>,
     /// The most rows of a statement, a power of two.
     rows_max: usize,
@@ -151,14 +159,23 @@ struct Insert<'a, 'w> {
     values: Vec<u8>,
     /// Where the values of each row end.
     ends: Vec<usize>,
+    numbers: RowNumbers,
 }
 
-impl<'a, 'w> Insert<'a, 'w> {
-    fn new(writing: &'a Writing<'a, 'w>) -> Self {
+impl<'a> Insert<'a> {
+    fn new(writing: &'a Writing<'a>) -> Self {
         let types = writing.table.bound_types();
         let rows_max = (PARAMETERS_MAX / types.len().max(1)).max(1);
         let rows_max = 1 << rows_max.ilog2();
-        Self { writing, types, rows_max, nulls: Vec::new(), values: Vec::new(), ends: Vec::new() }
+        Self {
+            writing,
+            types,
+            rows_max,
+            nulls: Vec::new(),
+            values: Vec::new(),
+            ends: Vec::new(),
+            numbers: RowNumbers::default(),
+        }
     }
 
     fn run(
@@ -193,7 +210,7 @@ impl<'a, 'w> Insert<'a, 'w> {
         rows.append_values(row, &mut self.nulls, &mut self.values)?;
         let bytes = self.values.len() - start;
         let columns = self.types.len();
-        let limit = self.writing.packet_bytes_max;
+        let limit = self.writing.settings.packet_bytes_max;
         let alone = Bound::packet_bytes(columns, bytes);
         if alone > limit {
             let what = format!(
@@ -213,6 +230,7 @@ impl<'a, 'w> Insert<'a, 'w> {
             self.flush(session, stats, check)?;
             (self.nulls, self.values) = (nulls, values);
         }
+        self.numbers.note(self.ends.len() as u64, before + row as u64);
         self.ends.push(self.values.len());
         match self.ends.len() >= self.rows_max {
             true => self.flush(session, stats, check),
@@ -239,14 +257,18 @@ impl<'a, 'w> Insert<'a, 'w> {
             };
             let began = Instant::now();
             let statement = self.writing.table.insert_statement(count);
-            let taken = session.insert(&statement, bound, check)?;
-            check_taken(session, taken, count as u64, check)?;
+            session
+                .insert(&statement, bound, check)
+                .map_err(Error::from)
+                .and_then(|taken| check_taken(session, taken, count as u64, check))
+                .map_err(|error| self.numbers.name(error, row as u64))?;
             stats.send += began.elapsed();
             self.writing.note_bytes(bound.values.len(), stats);
-            self.writing.watched.sent().add_rows(count as u64);
-            self.writing.watched.check()?;
+            self.writing.sent.add_rows(count as u64);
+            write::check(self.writing.look)?;
             row = next;
         }
+        self.numbers.clear();
         self.nulls.clear();
         self.values.clear();
         self.ends.clear();

@@ -61,10 +61,6 @@ pub(super) fn check_arguments(table: &str, schema: &Schema, options: &WriteOptio
             .with_hint("give a type as SQL writes it, such as decimal(10,2)")
             .with_sqlstate("42000"));
     }
-    if options.connections != 1 {
-        let what = format!("{} connections, expected 1", options.connections);
-        return Err(Error::usage(what).with_hint("several connections write into PostgreSQL only"));
-    }
     Ok(())
 }
 

@@ -7,11 +7,9 @@ use arrow::datatypes::Schema;
 use dray_pgcopy::{Encoder, Format};
 use dray_postgres::{CancelCheck as SocketCheck, Session, Socket};
 
-use super::super::super::write::{Arrival, Batches, Sent};
+use super::super::super::write::{self, Arrival, Batches, Look, Sent};
 use super::table::Table;
 use crate::error::{Error, ErrorKind, Result};
-use crate::source::cancelled;
-use crate::watch::Verdict;
 use crate::write::WriteStats;
 
 /// A COPY into a table, in a transaction that is open.
@@ -21,7 +19,7 @@ pub(super) struct Copy<'a> {
     pub(super) batches: &'a Batches,
     pub(super) sent: &'a Sent,
     /// Says whether to go on.
-    pub(super) look: &'a dyn Fn() -> Verdict,
+    pub(super) look: Look<'a>,
 }
 
 impl Copy<'_> {
@@ -75,7 +73,7 @@ impl Copy<'_> {
             let arrival = self.batches.next();
             stats.read += waiting.elapsed();
             // Before anything is sent: the COPY can be given up without a request to cancel it.
-            self.look()?;
+            write::check(self.look)?;
             match arrival? {
                 Arrival::Batch(batch, rows_before) => {
                     session.note_copy_rows(encoder.rows(), rows_before);
@@ -106,7 +104,7 @@ impl Copy<'_> {
             self.send(session, &block, stats, check)?;
             self.sent.add_rows(blocks.rows() - rows);
             rows = blocks.rows();
-            self.look()?;
+            write::check(self.look)?;
         }
         Ok(())
     }
@@ -124,12 +122,5 @@ impl Copy<'_> {
         stats.bytes += bytes.len() as u64;
         self.sent.add_bytes(bytes.len());
         Ok(())
-    }
-
-    fn look(&self) -> Result<()> {
-        match (self.look)() {
-            Verdict::Continue => Ok(()),
-            _ => Err(cancelled()),
-        }
     }
 }
