@@ -73,6 +73,31 @@ void files(const std::string& vectors) {
     CHECK_THROWS(Kind::cut, customer::CustomerFile::open(vectors + "/reject/cut-pages.pages"));
 }
 
+// A regular page has the standard size.
+void regular_page_of_another_size(const std::string& vectors) {
+    auto bytes = dray::test::read(vectors + "/accept/file-large.pages");
+    CHECK(dray::PageFile::borrow(bytes).page(0).size() == 1);
+    auto header = dray::detail::FileHeader::decode(bytes);
+    auto footer = dray::detail::Footer::decode(bytes, header.pages_at);
+    // The flag of the large page is taken away, and checksums and digest match again.
+    std::byte* page = bytes.data() + header.pages_at;
+    auto page_bytes = dray::detail::load<std::uint32_t>(page + 20);
+    CHECK(page_bytes == 8192 && header.page_bytes == 4096);
+    page[6] &= std::byte{0xFD};
+    auto checksum = dray::detail::page_checksum(page, page_bytes);
+    dray::detail::store(page + dray::detail::CHECKSUM_AT, checksum);
+    dray::detail::store(bytes.data() + footer.index_at + 12, checksum);
+    const dray::Bytes all = bytes;
+    auto digested = all.subspan(all.size() - dray::detail::FOOTER_BYTES, 80);
+    auto index = all.subspan(footer.index_at, footer.index_end() - footer.index_at);
+    auto paths = all.subspan(footer.index_end(), footer.key_paths_bytes);
+    auto digest = dray::detail::sha256({all.first(header.pages_at), index, paths, digested});
+    std::memcpy(bytes.data() + bytes.size() - 48, digest.data(), digest.size());
+    auto file = dray::PageFile::borrow(bytes);
+    CHECK_THROWS(Kind::page, file.page(0));
+    CHECK(file.page(1).size() > 0);
+}
+
 void building() {
     customer::CustomerBuilder builder(4096);
     write(builder.begin());
@@ -286,6 +311,7 @@ int main(int, char** arguments) {
     files(argument);
     building();
     misuse();
+    regular_page_of_another_size(argument);
     large_pages();
     editing();
     every_type();

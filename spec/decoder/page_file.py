@@ -47,6 +47,8 @@ def decode_page_file(data: bytes) -> PageFile:
         same = (decoded.sequence, len(decoded.rows)) == (i, next - first)
         if not (same and page[6] & 1 and int.from_bytes(page[28:32], "little") == checksum):
             raise Refused("page", f"page {i} is another than the index says")
+        if not decoded.large and len(page) != page_bytes:
+            raise Refused("page", f"page {i} has {len(page)} bytes and is not large")
         file.pages.append(len(decoded.rows))
         file.rows += decoded.rows
     return file

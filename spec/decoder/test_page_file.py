@@ -10,7 +10,10 @@ import pytest
 from cursor import Refused
 from make_vectors import VECTORS
 from page_file import FOOTER, UNIT, decode_page_file
+from page_file_writer import page_file
+from page_writer import page
 from schema import field_words
+from vectors_page import WORKED, WORKED_ROWS
 from vectors_page_file import worked_file
 
 ACCEPT, REJECT = VECTORS / "accept", VECTORS / "reject"
@@ -41,6 +44,20 @@ def test_every_cut_is_refused():
         with pytest.raises(Refused) as refused:
             decode_page_file(data[:end])
         assert refused.value.name in ("magic", "cut"), end
+
+
+def test_regular_page_of_another_size_is_refused():
+    def file(size: int) -> bytes:
+        pages = [
+            page(WORKED, WORKED_ROWS, page_bytes=bytes, sequence=i, checksummed=True)
+            for i, bytes in enumerate([UNIT, size])
+        ]
+        return page_file(WORKED, [WORKED_ROWS, WORKED_ROWS], page_data=pages)
+
+    assert decode_page_file(file(UNIT)).rows == WORKED_ROWS * 2
+    with pytest.raises(Refused) as refused:
+        decode_page_file(file(2 * UNIT))
+    assert refused.value.name == "page"
 
 
 def test_every_changed_byte_is_refused():

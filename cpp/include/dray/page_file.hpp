@@ -393,6 +393,7 @@ private:
             throw Error(Kind::schema, std::string("its schema has no pages: ") + error.what());
         }
         pages_at_ = header.pages_at;
+        page_bytes_ = header.page_bytes;
         index_ = PageIndex(bytes.data() + footer_.index_at, footer_.pages, footer_.objects);
         index_.check(footer_.index_at - pages_at_, header.page_bytes);
         if (footer_.key_paths_bytes > 0) {
@@ -431,6 +432,10 @@ private:
                 header.checksum != index_.checksum(page)) {
                 detail::refuse(Kind::page, "it is not the page that the index describes");
             }
+            if (!header.large && bytes != page_bytes_) {
+                detail::refuse(Kind::page, "it has ", bytes,
+                               " bytes and is not large, the file's pages have ", page_bytes_);
+            }
         } catch (const Error& error) {
             std::uint64_t first = index_.first(page);
             throw error.about("page " + std::to_string(page) + ", objects " +
@@ -448,7 +453,7 @@ private:
     detail::Owned file_;
     std::shared_ptr<const Layout> layout_;
     detail::Footer footer_;
-    std::size_t pages_at_ = 0;
+    std::size_t pages_at_ = 0, page_bytes_ = 0;
     detail::PageIndex index_;
     std::optional<detail::Key> key_;
     detail::KeyIndex keys_;

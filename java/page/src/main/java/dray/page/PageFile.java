@@ -164,6 +164,10 @@ public final class PageFile {
             throw new PageException(Refusal.PAGE, about + ": it is not the page that the index "
                     + "describes: " + found);
         }
+        if (!found.large() && found.pageBytes() != header.pageBytes()) {
+            throw new PageException(Refusal.PAGE, about + ": it has " + found.pageBytes()
+                    + " bytes and is not large, the file's pages have " + header.pageBytes());
+        }
         return verified;
     }
 

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import dray.page.generated.nested.CustomerBuilder;
 import java.nio.ByteBuffer;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -15,6 +16,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 
 class PageFileTest {
     private static Path vector(String name) {
@@ -121,6 +123,21 @@ class PageFileTest {
         } finally {
             threads.shutdown();
         }
+    }
+
+    @Test
+    void aRegularPageOfAnotherSizeIsRefused(@TempDir Path folder) {
+        var builder = new CustomerBuilder(8192);
+        builder.begin().key(1);
+        builder.end();
+        List<VerifiedPage> pages = builder.finish();
+        Path path = folder.resolve("customers.pages");
+        TestFiles.write(path, pages, 8192, "key");
+        assertEquals(1, PageFile.open(path).page(0).size());
+        TestFiles.write(path, pages, 4096, "key");
+        var refused = assertThrows(PageException.class, () -> PageFile.open(path).page(0));
+        assertEquals(Refusal.PAGE, refused.refusal());
+        assertTrue(refused.getMessage().contains("8192 bytes"), refused.getMessage());
     }
 
     @Test
