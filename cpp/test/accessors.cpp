@@ -200,6 +200,31 @@ void large_pages() {
     CHECK(thing::ThingPage::verify(sealed.view().bytes())[0].parts()[0]->label() == "short");
 }
 
+// Java has a test that makes the same pages.
+void lone_objects() {
+    customer::CustomerBuilder builder(4096);
+    auto c = builder.begin();
+    c.key(1);
+    c.name(std::string(5000, 'x'));
+    builder.end();
+    customer::CustomerPageEditor large(customer::CustomerPage(builder.finish().at(0)), 4096);
+    large[0].name("Miller");
+    auto small = large.seal();
+    CHECK(!small.header().large && small.header().page_bytes == 4096);
+    CHECK(small.header().checksum == 0x61731ebd);
+    // The page says its standard size now.
+    customer::CustomerPageEditor editor{customer::CustomerPage(small)};
+    editor[0].name(std::string(3000, 'y'));
+    editor[0].name(std::string(5000, 'y'));
+    CHECK(editor.view(0).name().size() == 5000);
+    editor[0].name(std::string(100, 'y'));
+    editor[0].name(std::string(9000, 'y'));
+    auto sealed = editor.seal();
+    CHECK(sealed.header().large && sealed.header().page_bytes == 3 * 4096);
+    CHECK(sealed.header().checksum == 0xd47d3b9e);
+    customer::CustomerPage::verify(sealed.view().bytes());
+}
+
 void editing() {
     customer::CustomerBuilder builder(4096);
     for (int i = 0; i < 3; ++i) {
@@ -313,6 +338,7 @@ int main(int, char** arguments) {
     misuse();
     regular_page_of_another_size(argument);
     large_pages();
+    lone_objects();
     editing();
     every_type();
     std::puts("accessors: ok");

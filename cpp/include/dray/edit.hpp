@@ -12,8 +12,8 @@ class RecordEditor;
 // A page whose objects are changed. It is a copy: whoever reads the page that it came from sees
 // nothing of the changes. Values of a fixed width are overwritten where they lie, and so are
 // strings whose tails keep their size. Other changes write the object anew, behind the last one;
-// what is then left of the old one is closed up now and then. An object that no longer fits its
-// page is an error, and stays as it was.
+// what is then left of the old one is closed up now and then. An object that is alone gets a large
+// page if it needs one; another one that no longer fits its page is an error, and stays as it was.
 class PageEditor {
 public:
     // `page_bytes` is the standard size of the file's or the stream's pages.
@@ -103,8 +103,8 @@ private:
         using namespace detail;
         Rewriter(object(i), change, rewritten_).object(layout_->record());
         usize old_bytes = load<u32>(object(i)), bytes = rewritten_.bytes.size();
-        if (header_.large) {
-            enlarge();
+        if (header_.large || (size() == 1 && HEADER_BYTES + bytes > slots_at())) {
+            replace_page();
         } else if (header_.objects_end + bytes <= slots_at()) {
             std::memcpy(page_.data() + header_.objects_end, rewritten_.bytes.data(), bytes);
             store(object(i), static_cast<u32>(old_bytes) | DEAD);
@@ -122,8 +122,8 @@ private:
         changes_.push_back({i, rewritten_.same});
     }
 
-    // Replaces a large page by one of the size that fits.
-    void enlarge() {
+    // Makes a page for an object that is alone, of the size that fits.
+    void replace_page() {
         using namespace detail;
         usize end = HEADER_BYTES + rewritten_.bytes.size();
         usize size = (end + SLOT_BYTES + page_bytes_ - 1) / page_bytes_ * page_bytes_;
@@ -138,6 +138,8 @@ private:
         header_.page_bytes = static_cast<u32>(size);
         header_.objects_end = static_cast<u32>(end);
         header_.large = size > page_bytes_;
+        header_.moved = false;
+        dead_bytes_ = 0;
     }
 
     // Moves all objects together. One is replaced by what was rewritten, unless it is NONE.

@@ -16,20 +16,20 @@ import java.util.function.Supplier;
 public abstract class PageEditor<W extends ViewWriter> {
     private final Layout layout;
     private final int standardBytes;
-    private final boolean large;
     private final Supplier<W> writer;
     private final Target.Version version = new Target.Version();
     private VerifiedPage page;
     private ByteBuffer buffer;
     /** The bytes of dead extents. */
     private int dead;
+    private boolean large;
     private boolean moved;
     private boolean sealed;
 
     /**
      * Edits a copy of a page.
      *
-     * @param standardBytes the standard size of the file's pages; a large page grows by it
+     * @param standardBytes the standard size of the file's pages, which a large page does not say
      */
     protected PageEditor(VerifiedPage page, Layout layout, Supplier<W> writer, int standardBytes) {
         ObjectPage.check(page.layout(), layout);
@@ -38,9 +38,9 @@ public abstract class PageEditor<W extends ViewWriter> {
         }
         PageHeader header = page.header();
         this.layout = layout;
-        this.standardBytes = standardBytes;
         this.writer = writer;
         large = header.large();
+        this.standardBytes = large ? standardBytes : header.pageBytes();
         ByteBuffer copy = newPage(header.pageBytes());
         copy.put(0, page.bytes(), 0, header.pageBytes());
         use(copy);
@@ -123,8 +123,8 @@ public abstract class PageEditor<W extends ViewWriter> {
         ByteBuffer extent = Rewriter.rewrite(layout, buffer(), old, change);
         int size = extent.limit();
         int end = objectsEnd();
-        if (large) {
-            replaceLarge(extent);
+        if (large || size() == 1 && PageHeader.BYTES + size > slotsAt()) {
+            replacePage(extent);
         } else if (end + size > slotsAt()) {
             compact(slot, extent);
         } else {
@@ -143,20 +143,25 @@ public abstract class PageEditor<W extends ViewWriter> {
         }
     }
 
-    private void replaceLarge(ByteBuffer extent) {
+    /** Makes a page for an object that is alone, of the size that fits. */
+    private void replacePage(ByteBuffer extent) {
         long bytes = Memory.pad((long) PageHeader.BYTES + extent.limit() + PageHeader.SLOT_BYTES,
                 (long) standardBytes);
         if (bytes >= Record.BYTES_END) {
             throw new PageException(Refusal.LIMIT, "an object of " + extent.limit()
                     + " bytes fits no page");
         }
-        ByteBuffer larger = newPage((int) bytes);
-        larger.put(0, buffer, 0, PageHeader.BYTES);
-        larger.put(PageHeader.BYTES, extent, 0, extent.limit());
-        Memory.putInt(larger, PageHeader.PAGE_BYTES_AT, (int) bytes);
-        Memory.putInt(larger, PageHeader.OBJECTS_END_AT, PageHeader.BYTES + extent.limit());
-        Memory.putInt(larger, (int) bytes - PageHeader.SLOT_BYTES, PageHeader.BYTES);
-        use(larger);
+        ByteBuffer fitting = newPage((int) bytes);
+        fitting.put(0, buffer, 0, PageHeader.BYTES);
+        fitting.put(PageHeader.BYTES, extent, 0, extent.limit());
+        Memory.putInt(fitting, PageHeader.PAGE_BYTES_AT, (int) bytes);
+        Memory.putInt(fitting, PageHeader.OBJECTS_END_AT, PageHeader.BYTES + extent.limit());
+        Memory.putInt(fitting, (int) bytes - PageHeader.SLOT_BYTES, PageHeader.BYTES);
+        use(fitting);
+        large = bytes > standardBytes;
+        moved = false;
+        putFlags(0);
+        dead = 0;
         version.value++;
     }
 

@@ -181,6 +181,32 @@ class WritersTest {
         assertEquals(50_000, new CustomerPage(page).get(0).name().length());
     }
 
+    /** C++ has a test that makes the same pages. */
+    @Test
+    void anObjectThatIsAloneHasThePageThatFits() {
+        var builder = new CustomerBuilder(4096);
+        builder.begin().key(1).name("x".repeat(5000));
+        builder.end();
+        var editor = new CustomerEditor(builder.finish().get(0), 4096);
+        editor.object(0).name("Miller");
+        VerifiedPage small = VerifiedPage.verify(CustomerPage.LAYOUT, editor.seal().bytes());
+        assertFalse(small.header().large());
+        assertEquals(4096, small.bytes().limit());
+        assertEquals(0x61731ebd, small.header().checksum());
+        // The page says its standard size now.
+        editor = new CustomerEditor(small);
+        Customer.Writer customer = editor.object(0);
+        customer.name("y".repeat(3000));
+        customer.name("y".repeat(5000));
+        assertEquals(5000, new CustomerPage(editor.page()).get(0).name().length());
+        customer.name("y".repeat(100));
+        customer.name("y".repeat(9000));
+        VerifiedPage large = VerifiedPage.verify(CustomerPage.LAYOUT, editor.seal().bytes());
+        assertTrue(large.header().large());
+        assertEquals(3 * 4096, large.bytes().limit());
+        assertEquals(0xd47d3b9e, large.header().checksum());
+    }
+
     @Test
     void misuseIsExplained() {
         var builder = new CustomerBuilder();
