@@ -3,6 +3,7 @@
 //     accessors VECTORS    runs the tests; VECTORS is the folder spec/vectors
 //     accessors schema     prints the schema of generated/thing.hpp in hexadecimal
 #include <algorithm>
+#include <functional>
 #include <iostream>
 
 #include "customer_edit.hpp"
@@ -267,6 +268,109 @@ void editing() {
     CHECK(dray::detail::is_zero(sealed.view().bytes().data() + 64 + 112 + 4, 108));
 }
 
+// A list of lists of two numbers that may be missing, and a string.
+using Pair = dray::detail::Array<std::int16_t>;
+constexpr const char* PAIRS_SCHEMA =
+    "02000000050000007061697273001d040000006974656d011e02000000040000006974656d00"
+    "03000000000000040000006c617374001a0000";
+
+class PairsWriter : private dray::detail::RecordWriter {
+public:
+    explicit PairsWriter(const RecordWriter& record) : RecordWriter(record) {}
+    dray::ListWriter<Pair, true> pairs(std::size_t count) {
+        return RecordWriter::list<dray::ListWriter<Pair, true>>(0, count);
+    }
+    void last(std::string_view text) { RecordWriter::set<dray::detail::Text>(16, 1, text); }
+};
+
+class PairsEditor : private dray::detail::RecordEditor {
+public:
+    explicit PairsEditor(const RecordEditor& record) : RecordEditor(record) {}
+    dray::ListEditor<Pair, true> pairs() {
+        return RecordEditor::list<dray::ListEditor<Pair, true>>(8, 0);
+    }
+};
+
+struct PairsBuilder : dray::PageBuilder {
+    using PageBuilder::PageBuilder;
+    PairsWriter begin() { return PairsWriter(begin_object()); }
+};
+
+struct PairsPageEditor : dray::PageEditor {
+    using PageEditor::PageEditor;
+    PairsEditor object(std::size_t i) { return PairsEditor(edit(i)); }
+};
+
+dray::VerifiedPage pairs(const std::shared_ptr<const dray::Layout>& layout, bool tries) {
+    const std::array<std::int16_t, 3> numbers{1, 2, 3};
+    PairsBuilder builder(layout, 4096);
+    auto object = builder.begin();
+    auto pairs = object.pairs(2);
+    if (tries) CHECK_THROWS(Kind::usage, pairs.add(numbers));
+    pairs.add(std::span(numbers).first(2));
+    if (tries) CHECK_THROWS(Kind::usage, pairs.add(std::span(numbers).first(1)));
+    pairs.add_missing();
+    object.last("a text that needs a tail");
+    builder.end();
+    auto page = builder.finish().at(0);
+    return dray::VerifiedPage::verify_copy(layout, page.view().bytes());
+}
+
+// A value that is refused is not written: an item that was missing still is.
+void refused_values() {
+    auto things = [](bool tries) {
+        thing::ThingBuilder builder(4096);
+        for (int i = 0; i < 2; ++i) {
+            auto thing = builder.begin();
+            auto tags = thing.tags(2);
+            if (tries) CHECK_THROWS(Kind::utf8, tags.add("\xFF"));
+            tags.add("a tag that needs a tail");
+            if (tries) CHECK_THROWS(Kind::utf8, tags.add("\xC0\x80 needs a tail, too"));
+            tags.add_missing();
+            auto grid = thing.grid(2);
+            if (tries) CHECK_THROWS(Kind::limit, grid.next(std::size_t{1} << 31));
+            grid.next(1).add(5);
+            if (tries) CHECK_THROWS(Kind::limit, grid.next(std::size_t{1} << 31));
+            grid.add_missing();
+            builder.end();
+        }
+        return builder.finish().at(0);
+    };
+    auto same = [](dray::Bytes a, dray::Bytes b) { return std::ranges::equal(a, b); };
+    auto page = things(true);
+    CHECK(same(page.view().bytes(), things(false).view().bytes()));
+
+    using Change = std::function<void(thing::ThingEditor)>;
+    const std::pair<Kind, Change> refused[] = {
+        {Kind::utf8, [](auto thing) { thing.tags().set(1, "\xFF"); }},
+        {Kind::limit, [](auto thing) { thing.tags().set(1, std::string(5000, 'x')); }},
+    };
+    for (const auto& [kind, change] : refused) {
+        thing::ThingPageEditor editor{thing::ThingPage(page)}, untouched{thing::ThingPage(page)};
+        CHECK_THROWS(kind, (change(editor[1]), 0));
+        CHECK(same(editor.seal().view().bytes(), untouched.seal().view().bytes()));
+    }
+
+    // Lists of a fixed size have their items as soon as they are present.
+    auto bytes = [](std::string_view hex) {
+        std::vector<std::byte> bytes;
+        for (std::size_t i = 0; i < hex.size(); i += 2) {
+            bytes.push_back(std::byte(std::stoi(std::string(hex.substr(i, 2)), nullptr, 16)));
+        }
+        return bytes;
+    };
+    auto layout = dray::Layout::decode(bytes(PAIRS_SCHEMA));
+    auto built = pairs(layout, true);
+    CHECK(same(built.view().bytes(), pairs(layout, false).view().bytes()));
+    PairsPageEditor editor(built), untouched(built);
+    const std::array<std::int16_t, 3> numbers{1, 2, 3};
+    CHECK_THROWS(Kind::usage, (editor.object(0).pairs().set(1, numbers), 0));
+    CHECK(same(editor.seal().view().bytes(), untouched.seal().view().bytes()));
+    PairsPageEditor again(built);
+    again.object(0).pairs().set(1, std::span(numbers).first(2));
+    dray::VerifiedPage::verify_copy(layout, again.seal().view().bytes());
+}
+
 // Values of every type come back, from objects, lists and missing ones.
 void every_type() {
     using namespace every::type;
@@ -340,6 +444,7 @@ int main(int, char** arguments) {
     large_pages();
     lone_objects();
     editing();
+    refused_values();
     every_type();
     std::puts("accessors: ok");
 }

@@ -528,17 +528,16 @@ public:
     // The next item, which is a list of so many items.
     auto next(std::size_t count) requires requires { typename Kind_<Element>::list; }
     {
-        check();
-        builder_->check_filled(depth_);
-        return item(true).template list<typename Kind_<Element>::list>(0, count);
+        return written([count](RecordWriter item) {
+            return item.template list<typename Kind_<Element>::list>(0, count);
+        });
     }
 
     // Adds an item that is a value.
     template <class V>
     requires(Kind_<Element>::is_value) void add(const V& value) {
         typename Element::value_type converted(value);
-        if constexpr (detail::is_text<Element>) detail::checked_text(Element{}, converted);
-        item(true).template put<Element>(0, 0, converted);
+        written([&](RecordWriter item) { item.template put<Element>(0, 0, converted); });
     }
 
     // Adds an item that is missing.
@@ -547,6 +546,20 @@ public:
 private:
     friend class detail::RecordWriter;
     explicit ListWriter(const RecordWriter& first) : RecordWriter(first) {}
+
+    // The next item, with a value that may be refused: then it is the next one still.
+    template <class Put>
+    auto written(Put put) {
+        ListWriter next = item(true);
+        try {
+            return put(next);
+        } catch (...) {
+            auto& frame = builder_->frames_[depth_];
+            --frame.filled;
+            if (NULLABLE) detail::clear_bit(builder_->data() + frame.bitmap_at(), frame.filled);
+            throw;
+        }
+    }
 
     ListWriter item(bool present) {
         check();

@@ -288,11 +288,14 @@ private:
 
     void rewrite(const Change& change) { page_->rewrite(slot_, change); }
 
-    void resize(usize tail, usize count, usize erased) {
-        const Tail& of = of_->tails[tail];
-        if (of.kind == PlaceKind::fixed_list) {
+    static void check_size(const Tail& of, usize count) {
+        if (of.kind == PlaceKind::fixed_list && count != of.size) {
             refuse(Kind::usage, "a list of ", of.size, " items keeps its size");
         }
+    }
+
+    void resize(usize tail, usize count, usize erased) {
+        check_size(of_->tails[tail], count);
         if (count >= EXTENT_END) refuse(Kind::limit, "a list of ", count, " items");
         rewrite({record_, tail, tail + 1, Change::To::items, {}, count, erased});
     }
@@ -391,8 +394,19 @@ public:
     // Item i, which is a value.
     template <class V>
     requires(Kind_<Element>::is_value) void set(std::size_t i, const V& value) {
+        typename Element::value_type converted(value);
+        check(i);
+        if constexpr (detail::IsArray<Element>::value) {
+            check_size(of_->tails[tail_].items->record.tails[0], converted.size());
+        }
+        bool was_missing = NULLABLE && !detail::bit_at(bitmap(), i);
         RecordEditor item = present_item(i);
-        item.template set<Element>(0, 0, typename Element::value_type(value));
+        try {
+            item.template set<Element>(0, 0, converted);
+        } catch (...) {
+            if (was_missing) detail::clear_bit(bitmap(), i);
+            throw;
+        }
     }
 
     void set_missing(std::size_t i) requires NULLABLE {
