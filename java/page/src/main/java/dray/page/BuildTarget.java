@@ -202,6 +202,15 @@ final class BuildTarget extends Target {
     }
 
     @Override
+    void takeBack(ListWriter<?> list, int item, boolean wasThere) {
+        Frame frame = frames.get(list.holder.depth + 1);
+        frame.nextTail = frame.record.tails.length;
+        if (!wasThere) {
+            Memory.putBit(page, object + list.bitmap, item, false);
+        }
+    }
+
+    @Override
     void clear(ViewWriter writer, int bit) {
         Record record = writer.record;
         for (int within = bit; within < record.withinEnd[bit]; within++) {

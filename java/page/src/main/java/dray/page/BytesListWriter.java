@@ -12,7 +12,7 @@ public final class BytesListWriter extends ListWriter<ItemWriter> {
 
     /** Writes the next item. */
     public void add(byte[] value) {
-        nextItem().put(width, value);
+        addItem(item -> item.put(width, value));
     }
 
     /** Leaves the next item missing. */
@@ -22,7 +22,7 @@ public final class BytesListWriter extends ListWriter<ItemWriter> {
 
     /** Writes an item of an object that is edited. */
     public void set(int i, byte[] value) {
-        itemAt(i, item).put(width, value);
+        setItem(i, item -> item.put(width, value));
     }
 
     /** Makes an item of an object that is edited missing. */

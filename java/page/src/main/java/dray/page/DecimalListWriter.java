@@ -15,7 +15,7 @@ public final class DecimalListWriter extends ListWriter<ItemWriter> {
 
     /** Writes the next item. */
     public void add(BigDecimal value) {
-        nextItem().putInteger(0, width, Numbers.unscaled(value, scale));
+        addItem(item -> item.putInteger(0, width, Numbers.unscaled(value, scale)));
     }
 
     /** Leaves the next item missing. */
@@ -25,7 +25,7 @@ public final class DecimalListWriter extends ListWriter<ItemWriter> {
 
     /** Writes an item of an object that is edited. */
     public void set(int i, BigDecimal value) {
-        itemAt(i, item).putInteger(0, width, Numbers.unscaled(value, scale));
+        setItem(i, item -> item.putInteger(0, width, Numbers.unscaled(value, scale)));
     }
 
     /** Makes an item of an object that is edited missing. */

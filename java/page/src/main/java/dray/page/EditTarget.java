@@ -1,5 +1,7 @@
 package dray.page;
 
+import java.util.ArrayList;
+import java.util.List;
 import java.util.function.IntUnaryOperator;
 
 /** An object of a page that is edited. What does not fit its place is written anew. */
@@ -28,12 +30,29 @@ final class EditTarget extends Target {
             locate();
         }
         if (writer.list != null) {
+            needUnmoved(writer.list, writer.index, writer.index, writer.seen);
             writer.at = writer.list.recordAt(writer.index);
-            if (!writer.list.has(writer.index)) {
-                throw misuse("the item of this writer was made missing");
-            }
         }
         writer.seen = version.value;
+    }
+
+    /** Takes note that items of a list were moved or dropped. */
+    private void move(ViewWriter writer, Place place, int from, int end) {
+        var holder = new ItemWriter.Holder();
+        holder.copy(writer);
+        var moved = new Moved(version.value, holder, place, from, end);
+        List<Moved> all = editor.movedItems.computeIfAbsent(slot, any -> new ArrayList<>());
+        all.removeIf(moved::covers);
+        all.add(moved);
+    }
+
+    /** Refuses items that a writer knows from a version, if they have moved since. */
+    private void needUnmoved(ListWriter<?> list, int first, int last, int version) {
+        for (Moved moved : editor.movedItems.getOrDefault(slot, List.of())) {
+            if (moved.version() - version > 0 && moved.concerns(list, first, last)) {
+                throw misuse("items of this list have moved or were dropped; take them again");
+            }
+        }
     }
 
     @Override
@@ -61,6 +80,7 @@ final class EditTarget extends Target {
         // A fixed list keeps its items: each is written over.
         if (old + count > 0 && (place.size() < 0 || old == 0)) {
             change(writer, place, count, i -> -1);
+            move(writer, place, 0, Integer.MAX_VALUE);
         }
         list.refresh();
         if (place.items().record().fields.get(0).type().id() == TypeId.NULL) {
@@ -88,6 +108,9 @@ final class EditTarget extends Target {
         }
         if (count != old) {
             change(writer, place, count, i -> i < old ? i : -1);
+            if (count < old) {
+                move(writer, place, count, Integer.MAX_VALUE);
+            }
         }
     }
 
@@ -97,10 +120,22 @@ final class EditTarget extends Target {
             throw new IndexOutOfBoundsException("item " + item + " of " + old);
         }
         change(writer, place, old - 1, i -> i < item ? i : i + 1);
+        move(writer, place, item, Integer.MAX_VALUE);
     }
 
     @Override
-    void nextItem(ListWriter<?> list) {}
+    void nextItem(ListWriter<?> list) {
+        if (list.next > 0) {
+            needUnmoved(list, list.next - 1, list.next, list.nextSeen);
+        }
+    }
+
+    @Override
+    void takeBack(ListWriter<?> list, int item, boolean wasThere) {
+        if (!wasThere) {
+            clearItem(list, item);
+        }
+    }
 
     private static boolean hasTail(java.nio.ByteBuffer page, int recordAt, Place place) {
         int at = recordAt + place.at();
@@ -118,10 +153,17 @@ final class EditTarget extends Target {
                 hasTails |= hasTail(page, recordAt, place);
             }
         }
-        if (hasTails) {
-            editor.rewrite(slot, Rewriter.Change.ofClear(writer.at, bit));
-        } else {
+        if (!hasTails) {
             clear(page, recordAt, record, bit);
+            return;
+        }
+        editor.rewrite(slot, Rewriter.Change.ofClear(writer.at, bit));
+        for (int within = bit; within < record.withinEnd[bit]; within++) {
+            for (Place place : record.absent[within]) {
+                if (place.items() != null) {
+                    move(writer, place, 0, Integer.MAX_VALUE);
+                }
+            }
         }
     }
 
@@ -135,13 +177,14 @@ final class EditTarget extends Target {
         if (hasTails) {
             // The list is written anew with a new item, which is missing, in its place.
             change(list.holder, list.place, list.count, i -> i == item ? -1 : i);
-            return;
+        } else {
+            Memory.zero(page, recordAt, recordAt + record.stride);
+            Memory.putBit(page, object + list.bitmap, item, false);
+            // Writers of the item must find that it was dropped.
+            version.value++;
+            locate();
         }
-        Memory.zero(page, recordAt, recordAt + record.stride);
-        Memory.putBit(page, object + list.bitmap, item, false);
-        // Writers of the item must find that it is missing.
-        version.value++;
-        locate();
+        move(list.holder, list.place, item, item + 1);
     }
 
     @Override

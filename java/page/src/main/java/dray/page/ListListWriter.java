@@ -13,9 +13,14 @@ public final class ListListWriter<L extends ListWriter<?>> extends ListWriter<It
         inner = create.get();
     }
 
-    /** The next item, a list of so many items. One writer is moved from list to list. */
+    /**
+     * The next item, a list of so many items. While an object is built, one writer is moved from
+     * list to list.
+     */
     public L next(int count) {
-        return nextItem().list(count, inner);
+        L list = isEditing() ? create.get() : inner;
+        addItem(item -> item.list(count, list));
+        return list;
     }
 
     /** Leaves the next item missing. */
@@ -25,12 +30,14 @@ public final class ListListWriter<L extends ListWriter<?>> extends ListWriter<It
 
     /** An item of an object that is edited, as it is. */
     public L get(int i) {
-        return itemAt(i, new ItemWriter()).list(create.get());
+        return itemAt(i, item).list(create.get());
     }
 
     /** An item of an object that is edited, made anew with so many items. */
     public L set(int i, int count) {
-        return itemAt(i, new ItemWriter()).list(count, create.get());
+        L list = create.get();
+        setItem(i, item -> item.list(count, list));
+        return list;
     }
 
     /** Makes an item of an object that is edited missing. */

@@ -1,5 +1,7 @@
 package dray.page;
 
+import java.util.function.Consumer;
+
 /**
  * Writes the items of a list. While an object is built, they come one after the other. When it is
  * edited, they can also be taken by their number.
@@ -16,6 +18,8 @@ public abstract class ListWriter<T extends ViewWriter> {
     int count;
     /** The number of items that were written. */
     int next;
+    /** The version when the last of them was begun. */
+    int nextSeen;
     private int seen;
 
     ListWriter(T item) {
@@ -69,31 +73,58 @@ public abstract class ListWriter<T extends ViewWriter> {
     /** Moves the writer of items to the next one, which becomes present. */
     final T nextItem() {
         advance();
-        return shown(next - 1, item);
+        T shown = shown(next, item);
+        next++;
+        return shown;
+    }
+
+    /** Writes the next item. If its value is refused, it is the next one still. */
+    final void addItem(Consumer<T> put) {
+        advance();
+        write(next, put);
+        next++;
+    }
+
+    /** Writes an item by its number. If its value is refused, the item is as it was. */
+    final void setItem(int i, Consumer<T> put) {
+        needEditing();
+        recordAt(i);
+        write(i, put);
+    }
+
+    private void write(int i, Consumer<T> put) {
+        boolean wasThere = has(i);
+        T writer = shown(i, item);
+        try {
+            put.accept(writer);
+        } catch (RuntimeException refused) {
+            holder.target.takeBack(this, i, wasThere);
+            throw refused;
+        }
     }
 
     /** Leaves the next item missing. */
     final void nextMissing() {
         needNullable();
         advance();
-        if (has(next - 1)) {
-            ((EditTarget) holder.target).clearItem(this, next - 1);
+        if (has(next)) {
+            ((EditTarget) holder.target).clearItem(this, next);
         }
+        next++;
     }
 
     private void advance() {
         check();
         Target target = holder.target;
-        if (next == count) {
+        if (next >= count) {
             throw Target.misuse("the list has " + count + " items, this is one more");
         }
         target.nextItem(this);
-        next++;
+        nextSeen = target.version.value;
     }
 
     /** An item by its number, which becomes present. */
     final T itemAt(int i, T writer) {
-        check();
         needEditing();
         recordAt(i);
         return shown(i, writer);
@@ -114,7 +145,6 @@ public abstract class ListWriter<T extends ViewWriter> {
 
     /** Makes an item missing. */
     final void clearItem(int i) {
-        check();
         needEditing();
         needNullable();
         recordAt(i);
@@ -129,8 +159,13 @@ public abstract class ListWriter<T extends ViewWriter> {
         }
     }
 
+    final boolean isEditing() {
+        check();
+        return holder.target.isEditing();
+    }
+
     private void needEditing() {
-        if (!holder.target.isEditing()) {
+        if (!isEditing()) {
             throw Target.misuse("items of an object that is being built come one after the other");
         }
     }

@@ -2,6 +2,9 @@ package dray.page;
 
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
 import java.util.function.Supplier;
 
 /**
@@ -20,6 +23,8 @@ public abstract class PageEditor<W extends ViewWriter> {
     private final Target.Version version = new Target.Version();
     private VerifiedPage page;
     private ByteBuffer buffer;
+    /** For each object the items that were moved or dropped, in the order of the changes. */
+    final Map<Integer, List<Moved>> movedItems = new HashMap<>();
     /** The bytes of dead extents. */
     private int dead;
     private boolean large;

@@ -38,6 +38,9 @@ abstract class Target {
     /** Goes on to the next item of a list. */
     abstract void nextItem(ListWriter<?> list);
 
+    /** Leaves an item as it was whose value is refused. */
+    abstract void takeBack(ListWriter<?> list, int item, boolean wasThere);
+
     /** Makes a value missing, with all that is within it, which may have tails. */
     abstract void clear(ViewWriter writer, int bit);
 

@@ -8,7 +8,7 @@ public final class Utf8ListWriter extends ListWriter<ItemWriter> {
 
     /** Writes the next item. */
     public void add(String value) {
-        nextItem().putString(0, value);
+        addItem(item -> item.putString(0, value));
     }
 
     /** Leaves the next item missing. */
@@ -18,7 +18,7 @@ public final class Utf8ListWriter extends ListWriter<ItemWriter> {
 
     /** Writes an item of an object that is edited. */
     public void set(int i, String value) {
-        itemAt(i, item).putString(0, value);
+        setItem(i, item -> item.putString(0, value));
     }
 
     /** Makes an item of an object that is edited missing. */

@@ -11,6 +11,7 @@ import dray.page.generated.every.Every;
 import dray.page.generated.every.EveryBuilder;
 import dray.page.generated.every.EveryEditor;
 import dray.page.generated.every.EveryPage;
+import dray.page.generated.every.StructsItem;
 import dray.page.generated.nested.Customer;
 import dray.page.generated.nested.CustomerBuilder;
 import dray.page.generated.nested.CustomerEditor;
@@ -20,6 +21,7 @@ import dray.page.generated.nested.OrdersItem;
 import java.time.LocalDate;
 import java.util.List;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.function.Executable;
 
 /** Generated builders and editors of the nested object of {@code spec/page.md} section 8. */
 class WritersTest {
@@ -99,6 +101,112 @@ class WritersTest {
         assertEquals("a name that needs a tail", renamed.name().toString());
         assertEquals("Miller", old.name().toString());
         VerifiedPage.verify(CustomerPage.LAYOUT, editor.seal().bytes());
+    }
+
+    private static void refusedAsMoved(Executable write) {
+        var moved = assertThrows(IllegalStateException.class, write);
+        assertTrue(moved.getMessage().contains("moved"), moved.getMessage());
+    }
+
+    /** An editor of two customers with four orders, each of two items. */
+    private static CustomerEditor fourOrders() {
+        var builder = new CustomerBuilder(4096);
+        for (int customer = 0; customer < 2; customer++) {
+            OrdersItem.ListWriter orders = builder.begin().orders(4);
+            for (int i = 0; i < 4; i++) {
+                ItemsItem.ListWriter items = orders.next().date(i).items(2);
+                items.next().part(10 * i);
+                items.next().part(10 * i + 1);
+            }
+            builder.end();
+        }
+        return new CustomerEditor(builder.finish().get(0));
+    }
+
+    @Test
+    void writersOfItemsThatMovedAreRefused() {
+        CustomerEditor editor = fourOrders();
+        Customer.Writer miller = editor.object(0);
+        OrdersItem.ListWriter orders = miller.orders();
+        OrdersItem.Writer first = orders.get(0);
+        OrdersItem.Writer third = orders.get(2);
+        ItemsItem.Writer within = orders.get(3).items().get(0);
+        OrdersItem.Writer other = editor.object(1).orders().get(2);
+        miller.ordersRemove(1);
+        refusedAsMoved(() -> third.date(5));
+        refusedAsMoved(() -> third.items());
+        refusedAsMoved(() -> within.part(5));
+        first.date(6);
+        other.date(7);
+        // The order whose item is removed stays where it is, and the items of others do.
+        ItemsItem.Writer second = first.items().get(1);
+        ItemsItem.Writer ofAnother = orders.get(1).items().get(1);
+        first.itemsRemove(0).date(8);
+        refusedAsMoved(() -> second.part(5));
+        ofAnother.part(9);
+        refusedAsMoved(() -> third.date(5));
+        Customer now = new CustomerPage(editor.page()).get(0);
+        assertEquals(3, now.orders().size());
+        assertEquals(8, now.orders().get(0).date());
+        assertEquals(1, now.orders().get(0).items().get(0).part());
+        assertEquals(2, now.orders().get(1).date());
+        assertEquals(9, now.orders().get(1).items().get(1).part());
+        assertEquals(3, now.orders().get(2).date());
+        assertEquals(7, new CustomerPage(editor.page()).get(1).orders().get(2).date());
+    }
+
+    @Test
+    void writersOfItemsThatWereDroppedAreRefused() {
+        CustomerEditor editor = fourOrders();
+        Customer.Writer miller = editor.object(0);
+        OrdersItem.Writer first = miller.orders().get(0);
+        OrdersItem.Writer last = miller.orders().get(3);
+        miller.ordersResize(2).ordersResize(4);
+        refusedAsMoved(() -> last.date(5));
+        first.date(6);
+        OrdersItem.ListWriter anew = miller.orders(3);
+        refusedAsMoved(() -> first.date(7));
+        anew.next();
+        miller.ordersRemove(0);
+        refusedAsMoved(anew::next);
+
+        var builder = new EveryBuilder();
+        StructsItem.ListWriter built = builder.begin().structs(3);
+        built.next().b("a text that needs a tail");
+        built.addMissing();
+        built.next();
+        builder.end();
+        var every = new EveryEditor(builder.finish().get(0)).object(0);
+        StructsItem.Writer tailed = every.structs().get(0);
+        StructsItem.Writer plain = every.structs().get(1);
+        StructsItem.Writer kept = every.structs().get(2);
+        every.structs().setMissing(0);
+        every.structs().setMissing(1);
+        refusedAsMoved(() -> plain.a((byte) 1));
+        every.structs().get(0).a((byte) 1);
+        every.structs().get(1).a((byte) 1);
+        refusedAsMoved(() -> tailed.a((byte) 2));
+        refusedAsMoved(() -> plain.a((byte) 2));
+        kept.a((byte) 3);
+        every.structsMissing().structsResize(3);
+        refusedAsMoved(() -> kept.a((byte) 4));
+    }
+
+    /** A list of lists that is made anew has a writer for each of them. */
+    @Test
+    void listsOfListsHaveAWriterEach() {
+        var builder = new EveryBuilder();
+        builder.begin();
+        builder.end();
+        var editor = new EveryEditor(builder.finish().get(0));
+        ListListWriter<Int64ListWriter> lists = editor.object(0).lists(2);
+        Int64ListWriter first = lists.next(2);
+        Int64ListWriter second = lists.next(1);
+        first.addAll(1, 2);
+        second.add(3);
+        Every every = new EveryPage(editor.page()).get(0);
+        assertEquals(2, every.lists().get(0).get(1));
+        assertEquals(3, every.lists().get(1).get(0));
     }
 
     /** A writer that was used before a compaction writes to the page after it. */
