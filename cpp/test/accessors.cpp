@@ -201,7 +201,7 @@ void large_pages() {
     CHECK(thing::ThingPage::verify(sealed.view().bytes())[0].parts()[0]->label() == "short");
 }
 
-// Java has a test that makes the same pages.
+// Java and Rust have tests that make the same pages.
 void lone_objects() {
     customer::CustomerBuilder builder(4096);
     auto c = builder.begin();

@@ -167,6 +167,37 @@ fn an_object_that_is_alone_gets_a_large_page() {
     }
 }
 
+/// Java and C++ have tests that make the same pages.
+#[test]
+fn the_page_of_an_object_that_is_alone_is_the_same_in_all_languages() {
+    let list = |name: &str, item| field(name, Type::List(Box::new(item)), false);
+    let item = vec![field("part", Type::Int32, false), field("quantity", Type::Int16, true)];
+    let items = list("items", field("item", Type::Struct(item), false));
+    let order = Type::Struct(vec![field("date", Type::Date32, true), items]);
+    let orders = list("orders", field("order", order, false));
+    let fields = vec![field("key", Type::Int32, false), field("name", Type::Utf8, false), orders];
+    let layout = Layout::new(Schema { fields }).unwrap();
+    let key = layout.mutator::<i32>(&["key"]).unwrap();
+    let name = layout.mutator::<str>(&["name"]).unwrap();
+    let mut builder = PageBuilder::new(layout, 4 << 10, Checksum::Crc32c).unwrap();
+    let customer = builder.build(|customer| {
+        customer.set(&key, 1)?;
+        customer.set(&name, &"x".repeat(5000))
+    });
+    customer.unwrap();
+    let page = builder.finish().remove(0);
+    let mut editor = PageEditor::new(page).unwrap().with_page_bytes(4 << 10).unwrap();
+    editor.object_mut(0).unwrap().set(&name, "Miller").unwrap();
+    let page = editor.finish(Checksum::Crc32c);
+    assert_eq!((page.header().page_bytes, page.header().checksum), (4096, Some(0x6173_1ebd)));
+    let mut editor = PageEditor::new(page).unwrap();
+    for length in [3000, 5000, 100, 9000] {
+        editor.object_mut(0).unwrap().set(&name, &"y".repeat(length)).unwrap();
+    }
+    let page = editor.finish(Checksum::Crc32c);
+    assert_eq!((page.header().page_bytes, page.header().checksum), (12_288, Some(0xd47d_3b9e)));
+}
+
 #[test]
 fn bytes_are_written_to_any_type_of_their_width() {
     let orders = Orders::new();

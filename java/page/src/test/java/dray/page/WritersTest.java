@@ -289,7 +289,7 @@ class WritersTest {
         assertEquals(50_000, new CustomerPage(page).get(0).name().length());
     }
 
-    /** C++ has a test that makes the same pages. */
+    /** Rust and C++ have tests that make the same pages. */
     @Test
     void anObjectThatIsAloneHasThePageThatFits() {
         var builder = new CustomerBuilder(4096);
