@@ -43,7 +43,7 @@ def nest(
         list, and ``one.NAME`` an object, or None. ``on`` says which column of a child equals which
         of its parent; these columns of the child are left out. ``order`` sorts the outermost rows
         and the items of lists. Rows of a list without a parent are an error, unless ``orphans`` is
-        ``"drop"``. A missing key has neither children nor a parent.
+        ``"drop"``. A key of which any column is missing has neither children nor a parent.
     memory : int or str, optional
         The memory of all sorts before they spill, such as ``"2GiB"``. The default is half of the
         available memory.

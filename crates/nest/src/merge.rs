@@ -98,7 +98,7 @@ impl Merge {
                         self.batch = Some((parents, keys, 0));
                     }
                     None => {
-                        // What is left has no parent, missing keys among it.
+                        // What is left has no parent.
                         while let Some(child) = self.children.peek()? {
                             self.orphan(&child)?;
                             self.children.advance();
@@ -142,8 +142,9 @@ impl Merge {
             Some(Ordering::Less) | None => self.last_key = Some(key.to_vec()),
         }
         while let Some(child) = self.children.peek()? {
-            match child.key().filter(|_| !child.is_missing()).map(|own| own.cmp(key)) {
-                Some(Ordering::Less) => {
+            match child.key().map(|own| own.cmp(key)) {
+                // Keys with a missing column are among the others.
+                None | Some(Ordering::Less) => {
                     self.orphan(&child)?;
                     self.children.advance();
                 }
@@ -155,7 +156,7 @@ impl Merge {
                     }
                     self.children.advance();
                 }
-                _ => break,
+                Some(Ordering::Greater) => break,
             }
         }
         found.end_parent();
@@ -295,7 +296,7 @@ struct Children {
     batch: Option<(RecordBatch, Arc<BatchKeys>, usize)>,
     /// The number of this batch.
     number: u64,
-    /// The key before the next one.
+    /// The last key before the next child's of which no column is missing.
     last_key: Option<Vec<u8>>,
     /// Whether no two may have the same key.
     is_unique: bool,
@@ -311,12 +312,9 @@ struct Child {
 }
 
 impl Child {
+    /// None if a column of the key is missing.
     fn key(&self) -> Option<&[u8]> {
-        (!self.is_missing()).then(|| self.keys.get(self.row))
-    }
-
-    fn is_missing(&self) -> bool {
-        self.keys.is_missing(self.row)
+        (!self.keys.is_missing(self.row)).then(|| self.keys.get(self.row))
     }
 }
 
@@ -363,7 +361,9 @@ impl Children {
 
     fn advance(&mut self) {
         if let Some((_, keys, row)) = &mut self.batch {
-            self.last_key = (!keys.is_missing(*row)).then(|| keys.get(*row).to_vec());
+            if !keys.is_missing(*row) {
+                self.last_key = Some(keys.get(*row).to_vec());
+            }
             *row += 1;
         }
     }

@@ -9,7 +9,7 @@ use arrow::array::{
     Array, ArrayRef, AsArray, Int32Array, Int64Array, RecordBatch, RecordBatchIterator,
     StringArray, StructArray,
 };
-use arrow::datatypes::{Int32Type, Int64Type};
+use arrow::datatypes::{DataType, Int32Type, Int64Type};
 use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatchReader;
 use dray_nest::{NestOptions, Source, Spec, nest};
@@ -288,4 +288,40 @@ fn wrong_specifications_and_rows_are_refused() {
         tables.0.get_mut("customers").unwrap().extend(rows);
     };
     assert!(refusal(&spec, twice).contains("orders: two parents have the key -50"));
+}
+
+#[test]
+fn a_key_with_a_missing_column_hides_no_other_one() {
+    let numbers = |values: &[Option<i64>]| -> ArrayRef { Arc::new(Int64Array::from_iter(values)) };
+    let mut tables = Tables::default();
+    let keys = |a: &[Option<i64>], b: &[Option<i64>]| vec![("a", numbers(a)), ("b", numbers(b))];
+    let (one, two) = (Some(1), Some(2));
+    tables.add("parents", keys(&[one, one, two, two, None], &[one, None, one, None, one]));
+    let mut children = keys(&[one, one, two, None, two], &[one, None, one, one, None]);
+    children.push(("value", numbers(&[Some(11), Some(10), Some(21), Some(1), Some(20)])));
+    tables.add("children", children);
+    let mut nested = |kind: &str, orphans: &str| {
+        let on = "on = { a = \"a\", b = \"b\" }";
+        let spec = format!(
+            "sql = \"parents\"\norder = [\"a\", \"b\"]\n\
+             [{kind}.x]\nsql = \"children\"\n{on}\n{orphans}"
+        );
+        let nested = nest(&spec.parse().unwrap(), &mut tables, &NestOptions::default());
+        let nested = nested.map_err(|error| error.to_string())?;
+        let batches = nested.collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
+        let values = batches.iter().flat_map(|batch| {
+            let found = batch.column(2);
+            (0..batch.num_rows()).map(move |row| match found.data_type() {
+                DataType::List(_) => strukt(found, row).column(0).clone(),
+                _ => found.as_struct().column(0).slice(row, usize::from(found.is_valid(row))),
+            })
+        });
+        let numbers = values.map(|values| values.as_primitive::<Int64Type>().values().to_vec());
+        Ok::<_, String>(numbers.collect::<Vec<_>>())
+    };
+    let expected = Ok(vec![vec![11], vec![], vec![21], vec![], vec![]]);
+    assert_eq!(nested("one", ""), expected);
+    assert_eq!(nested("many", "orphans = \"drop\""), expected);
+    let refused = nested("many", "").unwrap_err();
+    assert!(refused.contains("x: a row with the key 1, NULL has no parent"), "{refused}");
 }
