@@ -64,6 +64,7 @@ def accepted_files() -> list[Accepted]:
         page(text, large[:1], page_bytes=2 * UNIT, large=True, checksummed=True),
         page(text, large[1:], page_bytes=UNIT, sequence=1, checksummed=True),
     ]
+    small = [page(X, [[7]], page_bytes=UNIT, large=True, checksummed=True)]
     return [
         worked_file(),
         Accepted("file-empty", "no objects", X, []),
@@ -77,6 +78,13 @@ def accepted_files() -> list[Accepted]:
             [large[:1], large[1:]],
             [["s"]],
             {"page_data": large_pages},
+        ),
+        Accepted(
+            "file-large-not-needed",
+            "a large page of the standard size",
+            X,
+            [[[7]]],
+            changed={"page_data": small},
         ),
         Accepted(
             "file-keys",
@@ -111,6 +119,7 @@ def rejected_files() -> dict[str, bytes]:
 
     unchecked = [pages[0], page(X, rows[1], page_bytes=UNIT, sequence=1), pages[2]]
     renumbered = [*pages[:2], page(X, rows[2], page_bytes=UNIT, sequence=3, checksummed=True)]
+    double = [page(X, rows[0], page_bytes=2 * UNIT, checksummed=True), *pages[1:]]
     damaged = bytearray(pages[1])
     damaged[72] ^= 1
     later = page(X, [[7]], page_bytes=UNIT, sequence=1, checksummed=True)
@@ -169,6 +178,7 @@ def rejected_files() -> dict[str, bytes]:
         "page-other": swapped,
         "page-unchecked": made(page_data=unchecked),
         "page-sequence": made(page_data=renumbered),
+        "page-regular-of-two": made(page_data=double),
         "page-objects": made(index=index((0, 1), (2, 2), (4, 3))),
     }
     return {f"{name}.pages": data for name, data in files.items()}

@@ -162,7 +162,11 @@ impl PageFileEditor {
                 }
             }
         }
-        writer.finish()
+        let written = writer.finish()?;
+        if written.objects != self.file.len() {
+            refuse!(Page, "{} objects of {} were written", written.objects, self.file.len());
+        }
+        Ok(written)
     }
 
     /// The part with an object, to be changed, and the object's slot there.
@@ -194,9 +198,10 @@ impl PageFileEditor {
                 Checksum::None,
             )?;
             slots.filter_map(|slot| editor.object(slot)).try_for_each(|o| builder.copy(o))?;
-            match builder.finish().pop() {
-                Some(page) => Ok(Part { first, editor: PageEditor::new(page)? }),
-                None => refuse!(Page, "a page without objects"),
+            let mut pages = builder.finish();
+            match (pages.pop(), pages.is_empty()) {
+                (Some(page), true) => Ok(Part { first, editor: PageEditor::new(page)? }),
+                _ => refuse!(Page, "half of the objects of a page do not make one page"),
             }
         };
         let (middle, end) = (editor.len() / 2, editor.len());

@@ -223,6 +223,7 @@ impl PageFile {
         let header = verified.header();
         let fits = header.sequence == page as u64
             && header.page_bytes as usize == size
+            && (header.large || size == self.page_bytes)
             && u64::from(header.objects) == objects.end - objects.start
             && header.checksum == Some(checksum);
         match fits {
