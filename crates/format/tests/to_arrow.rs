@@ -6,12 +6,20 @@ mod random;
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Int32Array, ListArray, RecordBatch, StringArray, types::Int32Type};
+use arrow_array::types::Int32Type;
+use arrow_array::{
+    ArrayRef, FixedSizeListArray, Int32Array, LargeBinaryArray, LargeListArray, ListArray,
+    RecordBatch, StringArray, StringViewArray,
+};
+use arrow_buffer::{Buffer, OffsetBuffer};
 use arrow_cast::cast;
 use arrow_schema::{DataType, Field, Schema};
 use bytes::Bytes;
-use dray_format::arrow::{batch_from_arrow, batch_to_arrow};
-use dray_format::{Batch, Bitmap, Column, Values};
+use dray_format::arrow::{
+    RetainedMemory, StringLayout, batch_from_arrow, batch_to_arrow, column_from_arrow,
+    schema_from_arrow, schema_to_arrow,
+};
+use dray_format::{Batch, Bitmap, Column, ErrorKind, Values};
 use random::Random;
 
 #[test]
@@ -111,4 +119,59 @@ fn columns_that_arrow_could_not_trust_are_refused() {
     );
     let schema = Arc::new(Schema::new(vec![Field::new("c", DataType::Null, true)]));
     assert!(batch_to_arrow(Batch { rows: 2, columns: vec![] }, &schema).is_err());
+}
+
+#[test]
+fn lists_of_a_slice_take_memory_for_its_items_alone() {
+    let views = (0..30_000).map(|item| Some(format!("a longer string {item}")));
+    let views: ArrayRef = Arc::new(StringViewArray::from_iter(views));
+    let item = Arc::new(Field::new_list_field(DataType::Utf8View, true));
+    let large = LargeListArray::new(
+        item.clone(),
+        OffsetBuffer::from_repeated_length(3, 10_000),
+        views.clone(),
+        None,
+    );
+    let fixed = FixedSizeListArray::new(item.clone(), 3, views.clone(), None);
+    let list = ListArray::new(item, OffsetBuffer::from_repeated_length(3, 10_000), views, None);
+    let columns: [ArrayRef; 3] = [Arc::new(large), Arc::new(fixed), Arc::new(list)];
+    for array in columns {
+        let table = RecordBatch::try_from_iter([("l", array)]).unwrap();
+        let mut retained = RetainedMemory::new(1 << 20);
+        // The offsets of the whole batch are retained once.
+        let mut bytes = Vec::new();
+        for from in (0..10_000).step_by(1000) {
+            let slice = table.slice(from, 1000);
+            let mut batch = batch_from_arrow(&slice).unwrap();
+            bytes.push(retained.add(&slice, &mut batch).unwrap());
+            let items = match &batch.columns[0].values {
+                Values::List { child, .. } | Values::FixedList { child, .. } => child,
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(items.rows, 3000);
+            let Values::Bytes { data, .. } = &items.values else { panic!("{items:?}") };
+            assert!(data.len() <= 3000 * 21, "{}", data.len());
+            let schema = schema_from_arrow(&slice.schema()).unwrap();
+            let arrow_schema = Arc::new(schema_to_arrow(&schema, StringLayout::default()));
+            let back = batch_to_arrow(batch, &arrow_schema).unwrap();
+            let plain = cast(slice.column(0), back.column(0).data_type()).unwrap();
+            assert_eq!(back.column(0), &plain);
+        }
+        assert!(bytes[1..].iter().all(|bytes| (60_000..80_000).contains(bytes)), "{bytes:?}");
+    }
+}
+
+#[test]
+fn a_slice_of_a_large_array_is_not_too_large() {
+    // More bytes than offsets of 32 bits can count, of which the slice has five. They are never
+    // written, and so take no memory.
+    let end = 3usize << 30;
+    let offsets = OffsetBuffer::new(vec![0, end as i64 - 5, end as i64].into());
+    let array = LargeBinaryArray::new(offsets, Buffer::from_vec(vec![0u8; end]), None);
+    let last: ArrayRef = Arc::new(array.slice(1, 1));
+    let column = column_from_arrow(&last).unwrap();
+    let Values::Bytes { offsets, data } = column.values else { panic!("{column:?}") };
+    assert_eq!((&offsets[..], data.len()), (&[0, 0, 0, 0, 5, 0, 0, 0][..], 5));
+    let refused = column_from_arrow(&(Arc::new(array) as ArrayRef)).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Limit);
 }

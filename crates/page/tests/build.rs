@@ -54,6 +54,28 @@ fn refusal(data_type: Type, nullable: bool, column: Column) -> Option<ErrorKind>
     refused
 }
 
+/// A slice of a large column shares its items: the check must not take longer for those of others.
+#[test]
+fn only_items_of_the_rows_are_checked() {
+    // One is "a", and the offsets of the others fall.
+    let values = Values::Bytes { offsets: u32s(&[9, 0, 1, 0]), data: b"a"[..].into() };
+    let texts = Box::new(column(3, values));
+    let refused = |rows: usize, offsets: &[u32], bits: Option<u8>| {
+        let values = Values::List { offsets: u32s(offsets), child: texts.clone() };
+        let lists = column(rows, values);
+        let lists = bits.map_or(lists.clone(), |bits| missing(lists, bits));
+        let item = Box::new(field(Type::Utf8, false));
+        refusal(Type::List(item), true, lists)
+    };
+    assert_eq!(refused(1, &[1, 2], None), None);
+    assert_eq!(refused(3, &[0, 1, 2, 3], Some(0b010)), None);
+    for (rows, offsets, bits) in
+        [(1, &[0, 1][..], None), (1, &[1, 3], None), (3, &[0, 1, 2, 3], Some(0b011))]
+    {
+        assert_eq!(refused(rows, offsets, bits), Some(ErrorKind::Unsupported));
+    }
+}
+
 #[test]
 fn batches_that_do_not_fit_are_refused() {
     use ErrorKind::*;

@@ -1,13 +1,14 @@
 //! The memory that record batches retain while columns share their buffers.
 
 use std::collections::HashMap;
+use std::slice;
 
 use arrow_array::{Array, ArrayRef, RecordBatch, make_array};
 use arrow_data::ArrayData;
 use arrow_data::transform::MutableArrayData;
 
 use super::import::{column_from_arrow, plain_type};
-use crate::column::Batch;
+use crate::column::{Batch, Column, Values};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Batches may retain this many times the bytes of their rows: builders of arrays often double
@@ -41,14 +42,9 @@ impl RetainedMemory {
     /// Those of [`column_from_arrow`].
     pub fn add(&mut self, arrays: &RecordBatch, batch: &mut Batch) -> Result<usize> {
         let row_bytes = batch.plain_bytes(0, batch.rows) as usize;
-        let is_shared = |array: &ArrayRef| plain_type(array.data_type()).is_none();
         let (mut retained_bytes, mut before) = (0, Vec::new());
         for (array, column) in arrays.columns().iter().zip(&batch.columns) {
-            match is_shared(array) {
-                true => self.count(&array.to_data(), &mut retained_bytes, &mut before),
-                // It was rewritten, and shares nothing.
-                false => retained_bytes += column.plain_bytes(0, column.rows) as usize,
-            }
+            self.count(&array.to_data(), column, &mut retained_bytes, &mut before);
         }
         let allowed = RETAINED_FACTOR
             .saturating_mul(self.row_bytes + row_bytes)
@@ -58,7 +54,7 @@ impl RetainedMemory {
                 self.allocations.insert(address, bytes);
             }
             for (array, column) in arrays.columns().iter().zip(&mut batch.columns) {
-                if is_shared(array) {
+                if plain_type(array.data_type()).is_none() {
                     *column = column_from_arrow(&copied(array)?)?;
                 }
             }
@@ -69,13 +65,20 @@ impl RetainedMemory {
         Ok(retained_bytes)
     }
 
-    /// Counts the allocations of an array. `before` gets the size that was known of each until now.
+    /// Counts the allocations of an array, of which `column` was made. `before` gets the size that
+    /// was known of each until now.
     fn count(
         &mut self,
         data: &ArrayData,
+        column: &Column,
         retained_bytes: &mut usize,
         before: &mut Vec<(usize, usize)>,
     ) {
+        if plain_type(data.data_type()).is_some() {
+            // It was rewritten, and shares nothing.
+            *retained_bytes += column.plain_bytes(0, column.rows) as usize;
+            return;
+        }
         let validity = data.nulls().map(|nulls| nulls.buffer());
         for buffer in data.buffers().iter().chain(validity) {
             let known = self.allocations.entry(buffer.data_ptr().as_ptr() as usize).or_default();
@@ -85,7 +88,18 @@ impl RetainedMemory {
             *known += more;
             *retained_bytes += more;
         }
-        data.child_data().iter().for_each(|child| self.count(child, retained_bytes, before));
+        for (child, column) in data.child_data().iter().zip(children(column)) {
+            self.count(child, column, retained_bytes, before);
+        }
+    }
+}
+
+fn children(column: &Column) -> &[Column] {
+    match &column.values {
+        Values::List { child, .. } | Values::FixedList { child, .. } => slice::from_ref(&**child),
+        Values::Dictionary { entries, .. } => slice::from_ref(&**entries),
+        Values::Struct(children) => children,
+        _ => &[],
     }
 }
 

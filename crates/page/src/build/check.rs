@@ -67,17 +67,17 @@ fn values(data_type: &Type, nullable: bool, column: &Column, rows: Rows<'_>) -> 
     match (data_type, &column.values) {
         (Type::Boolean, Values::Boolean(bits)) => check_bits(bits, column.rows),
         (Type::Utf8 | Type::Binary, Values::Bytes { offsets, data }) => {
-            check_offsets(offsets, column.rows, data.len())?;
+            check_offsets(offsets, column.rows, rows, data.len())?;
             if *data_type == Type::Utf8 { check_utf8(offsets, data, column, rows) } else { Ok(()) }
         }
         (Type::List(item), Values::List { offsets, child }) => {
-            check_offsets(offsets, column.rows, child.rows)?;
+            check_offsets(offsets, column.rows, rows, child.rows)?;
             let range =
                 |row| (u32_at(offsets, row * 4) as usize, u32_at(offsets, row * 4 + 4) as usize);
             items(&item.data_type, item.nullable, child, rows, range)
         }
         (Type::Map { key, value, .. }, Values::List { offsets, child }) => {
-            check_offsets(offsets, column.rows, child.rows)?;
+            check_offsets(offsets, column.rows, rows, child.rows)?;
             let range =
                 |row| (u32_at(offsets, row * 4) as usize, u32_at(offsets, row * 4 + 4) as usize);
             let pair = Type::Struct(vec![(**key).clone(), (**value).clone()]);
@@ -214,20 +214,28 @@ fn check_width(bytes: &Bytes, width: usize, rows: usize) -> Result<()> {
     Ok(())
 }
 
-/// Checks that offsets never fall, and end within `end`.
-fn check_offsets(offsets: &Bytes, rows: usize, end: usize) -> Result<()> {
+/// Checks that the offsets of `rows` never fall, and end within `end`. The column has `all_rows`.
+fn check_offsets(offsets: &Bytes, all_rows: usize, rows: Rows<'_>, end: usize) -> Result<()> {
     let (all, _) = offsets.as_chunks::<4>();
-    let Some(all) = all.get(..rows + 1) else {
-        refuse!(Unsupported, "{} offsets for {rows} values", all.len());
+    if all.len() <= all_rows {
+        refuse!(Unsupported, "{} offsets for {all_rows} values", all.len());
+    }
+    let rise = |from: usize, count: usize| {
+        let some = all.get(from..=from + count).unwrap_or_default();
+        let next = some.get(1..).unwrap_or_default();
+        let falls = some
+            .iter()
+            .zip(next)
+            .fold(false, |any, (a, b)| any | (u32::from_le_bytes(*b) < u32::from_le_bytes(*a)));
+        let is_within = |last: &[u8; 4]| u32::from_le_bytes(*last) as usize <= end;
+        count == 0 || !falls && some.last().is_some_and(is_within)
     };
-    let next = all.get(1..).unwrap_or_default();
-    let falls = all
-        .iter()
-        .zip(next)
-        .fold(false, |any, (a, b)| any | (u32::from_le_bytes(*b) < u32::from_le_bytes(*a)));
-    let last = all.last().map_or(0, |last| u32::from_le_bytes(*last)) as usize;
-    if falls || last > end {
-        refuse!(Unsupported, "offsets that fall, or end at {last} of {end}");
+    let fit = match rows {
+        Rows::All { from, count } => rise(from, count),
+        Rows::Picked(pairs) => pairs.iter().all(|(_, row)| rise(*row as usize, 1)),
+    };
+    if !fit {
+        refuse!(Unsupported, "offsets that fall, or end behind {end}");
     }
     Ok(())
 }
@@ -237,7 +245,9 @@ fn check_utf8(offsets: &Bytes, data: &Bytes, column: &Column, rows: Rows<'_>) ->
         data.get(u32_at(offsets, row * 4) as usize..u32_at(offsets, end * 4) as usize)
             .unwrap_or_default()
     };
-    if is_ascii(string(0, column.rows)) {
+    if let Rows::All { from, count } = rows
+        && is_ascii(string(from, from + count))
+    {
         return Ok(());
     }
     let mut wrong = None;
