@@ -57,7 +57,8 @@ class PageFile(Sequence[Object]):
 
     A sequence of :class:`Object`. The file is mapped into memory, and only pages that are asked for
     are read and checked. It is also an Arrow stream, which can be read any number of times:
-    ``pyarrow.table(file)``, ``polars.DataFrame(file)``.
+    ``pyarrow.table(file)``, ``polars.DataFrame(file)``. Dictionaries are made anew for each page,
+    with indexes of at least 32 bits, and are not ``ordered``: pages have only their values.
 
     Examples
     --------

@@ -70,7 +70,9 @@ def sort(
         ``"day:nulls-first"``, ``"day:desc:nulls-last"``, or a :class:`SortKey`. As in SQL, missing
         values come last, and first with ``desc``. A string that is the exact name of a column means
         that column, whatever its ending; a :class:`SortKey` always has the exact name. May be empty
-        with ``distinct=True``, which then compares all columns.
+        with ``distinct=True``, which then compares all columns. Strings compare by their bytes,
+        dictionaries and categoricals as their values; -0.0 comes before 0.0, and NaN after all
+        numbers (negative NaN before). ``distinct`` takes -0.0 and 0.0, and all NaNs, as equal.
     memory : int or str, optional
         The memory to use before spilling: bytes, or a string such as ``"2GiB"``. The default is
         half of the available memory. The memory of a source that is itself in memory is not
@@ -92,7 +94,9 @@ def sort(
     Returns
     -------
     Sorted
-        The sorted rows, with the schema of the source.
+        The sorted rows, with the schema of the source. But a dictionary is no longer ``ordered``,
+        and has indexes of at least 32 bits, if it is inside another column, or batches of the
+        source have different ones.
 
     Raises
     ------

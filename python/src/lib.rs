@@ -33,6 +33,7 @@ mod capsule;
 mod closing;
 mod connection;
 mod copy;
+mod dictionaries;
 mod edit;
 mod error;
 mod monitor;

@@ -9,6 +9,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use dray_format::arrow::{
     StringLayout, batch_from_arrow, batch_to_arrow, schema_from_arrow, schema_to_arrow,
+    with_new_dictionaries,
 };
 use dray_page::{ColumnsBuilder, Layout, VerifiedPage};
 use dray_pagefile::{
@@ -59,6 +60,7 @@ impl PageFile {
         let opened = detached(py, || dray_pagefile::PageFile::open(path))?;
         let file = opened.map_err(|error| exception(py, &error))?;
         let schema = schema_to_arrow(file.schema(), StringLayout::default());
+        let schema = with_new_dictionaries(&schema);
         let class = Arc::new(Class::new(py, &file.layout().fields(), schema.fields()));
         Ok(Self { file: Arc::new(file), schema: schema.into(), class })
     }
@@ -165,7 +167,7 @@ pub fn write_pages(
     key: Vec<KeyPath>,
 ) -> PyResult<(u64, u64, u64)> {
     let mut stream = import_stream(source)?;
-    let schema = schema_from_arrow(&stream.schema());
+    let schema = schema_from_arrow(&with_new_dictionaries(&stream.schema()));
     let schema = schema.map_err(|error| usage(py, &error.to_string(), None))?;
     let options = PageFileOptions { key, ..PageFileOptions::default() };
     let written = detached(py, move || {
@@ -222,7 +224,7 @@ impl PageWriter {
         schema: &Bound<'_, PyAny>,
         key: Vec<KeyPath>,
     ) -> PyResult<Self> {
-        let schema = schema_from_arrow(&import_schema(schema)?);
+        let schema = schema_from_arrow(&with_new_dictionaries(&import_schema(schema)?));
         let schema = schema.map_err(|error| usage(py, &error.to_string(), None))?;
         let layout = Layout::new(schema.clone());
         let layout = layout.map_err(|error| usage(py, &error.to_string(), None))?;

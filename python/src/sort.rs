@@ -23,6 +23,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use crate::capsule::{ImportedStream, OneStream, import_stream};
+use crate::dictionaries::{Restore, SourceDictionaries};
 use crate::error::{detached, execution, sort_exception, usage};
 
 /// Larger batches are split, so that several threads share them.
@@ -95,9 +96,9 @@ pub fn sort(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Sorted> {
     let stream = import_stream(source)?;
-    let arrow_schema = stream.schema();
-    let schema =
-        schema_from_arrow(&arrow_schema).map_err(|error| usage(py, &error.to_string(), None))?;
+    let mut dictionaries = SourceDictionaries::new(stream.schema());
+    let schema = schema_from_arrow(dictionaries.new_schema());
+    let schema = schema.map_err(|error| usage(py, &error.to_string(), None))?;
     let names = || schema.fields.iter().map(|field| field.name.as_str());
     let by = by
         .into_iter()
@@ -129,11 +130,12 @@ pub fn sort(
     let sorted = detached(py, || {
         let sorter = Sorter::new(schema, options)?;
         let monitor = SortMonitor { progress: sorter.progress(), report: progress, cancel };
-        append_all(stream, &sorter, threads.max(1), &monitor)?;
-        finish(sorter, threads.max(1), &monitor)
+        append_all(stream, &mut dictionaries, &sorter, threads.max(1), &monitor)?;
+        let restore = dictionaries.restore().map_err(|error| Failure::Arrow(error.to_string()))?;
+        Ok(Stream { rows: finish(sorter, threads.max(1), &monitor)?, restore })
     })?;
-    let rows = sorted.map_err(|failure: Failure| failure.raise(py))?;
-    Ok(Sorted(OneStream::new(Stream { rows, schema: arrow_schema })))
+    let stream = sorted.map_err(|failure: Failure| failure.raise(py))?;
+    Ok(Sorted(OneStream::new(stream)))
 }
 
 /// Checks for signals, and calls the user's progress function, while a sort runs.
@@ -191,6 +193,7 @@ fn thread_panicked() -> Error {
 /// Appends all rows of the stream, in `threads` threads.
 fn append_all(
     stream: ImportedStream,
+    dictionaries: &mut SourceDictionaries,
     sorter: &Sorter,
     threads: usize,
     monitor: &SortMonitor,
@@ -209,7 +212,8 @@ fn append_all(
             workers.push(std::thread::Builder::new().spawn_scoped(scope, work).map_err(refused)?);
         }
         drop(queue);
-        let mut result = distribute(stream, batches, monitor).inspect_err(|_| cancel.cancel());
+        let mut result =
+            distribute(stream, dictionaries, batches, monitor).inspect_err(|_| cancel.cancel());
         for worker in workers {
             let other = worker.join().unwrap_or_else(|_| Err(thread_panicked().into()));
             // A thread that fails cancels the others: its error is the cause.
@@ -224,6 +228,7 @@ fn append_all(
 /// Sends the stream's batches, numbered from 0, until the stream ends or all receivers are gone.
 fn distribute(
     stream: ImportedStream,
+    dictionaries: &mut SourceDictionaries,
     out: SyncSender<(u64, RecordBatch)>,
     monitor: &SortMonitor,
 ) -> Result<(), Failure> {
@@ -234,6 +239,7 @@ fn distribute(
             ArrowError::CDataInterface(message) => Failure::Source(message),
             error => Failure::Source(error.to_string()),
         })?;
+        dictionaries.add(&batch);
         for from in (0..batch.num_rows()).step_by(BATCH_ROWS) {
             let rows = BATCH_ROWS.min(batch.num_rows() - from);
             if out.send((number, batch.slice(from, rows))).is_err() {
@@ -326,7 +332,7 @@ impl Sorted {
 /// Sorted rows for consumers of Arrow's C stream.
 struct Stream {
     rows: dray_sort::Sorted,
-    schema: SchemaRef,
+    restore: Restore,
 }
 
 impl Iterator for Stream {
@@ -337,14 +343,15 @@ impl Iterator for Stream {
             |error: Box<dyn std::error::Error + Send + Sync>| ArrowError::ExternalError(error);
         let batch = self.rows.next()?.map_err(|error| external(Box::new(error)));
         Some(batch.and_then(|batch| {
-            batch_to_arrow(batch, &self.schema).map_err(|error| external(Box::new(error)))
+            let batch = batch_to_arrow(batch, &self.restore.new);
+            self.restore.batch(batch.map_err(|error| external(Box::new(error)))?)
         }))
     }
 }
 
 impl RecordBatchReader for Stream {
     fn schema(&self) -> SchemaRef {
-        self.schema.clone()
+        self.restore.schema.clone()
     }
 }
 

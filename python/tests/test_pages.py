@@ -117,6 +117,23 @@ def test_any_source(table: pa.Table, tmp_path: Path):
     assert list(dray.open_pages(path)) == dray.open_pages(path).find(1) == []
 
 
+def test_dictionaries_of_several_batches(tmp_path: Path):
+    """A page has more categories than indexes of 8 bits tell apart, and in no order."""
+    words = [[f"word {chunk} {n:02}" for n in range(100)] for chunk in "ba"]
+    keys = pa.array(range(100), pa.int8())
+    columns = [pa.DictionaryArray.from_arrays(keys, pa.array(some), ordered=True) for some in words]
+    table = pa.concat_tables([pa.table({"d": column}) for column in columns])
+    dray.write_pages(tmp_path / "x.pages", table)
+    file = dray.open_pages(tmp_path / "x.pages")
+    with dray.PageWriter(tmp_path / "y.pages", table.schema) as pages:
+        for row in file:
+            pages.append(row)
+    for path in ("x.pages", "y.pages"):
+        found = pa.table(dray.open_pages(tmp_path / path))
+        assert found.schema.types == [pa.dictionary(pa.int32(), pa.string())]
+        assert found["d"].to_pylist() == words[0] + words[1]
+
+
 def test_a_failure_keeps_the_old_file(table: pa.Table, tmp_path: Path):
     path = tmp_path / "x.pages"
     dray.write_pages(path, table.slice(0, 10))

@@ -304,3 +304,53 @@ def test_what_the_progress_function_raises_ends_the_sort(table: pa.Table) -> Non
 
     with pytest.raises(LookupError, match=r"SortProgress\(rows_read=\d+, spilled_bytes=0\)"):
         dray.sort(table, by="s", progress=stop)
+
+
+def categories(words: list[str], ordered: bool = False) -> pa.Table:
+    """Each word once, the last one first, and within a struct, too."""
+    keys = pa.array(range(len(words)), pa.int8())
+    column = pa.DictionaryArray.from_arrays(keys, pa.array(words), ordered=ordered)
+    column = pa.concat_arrays([column.slice(len(words) - 1), column.slice(0, len(words) - 1)])
+    within = pa.StructArray.from_arrays([column], fields=[pa.field("d", column.type)])
+    return pa.table({"d": column, "within": within})
+
+
+def test_dictionaries_that_differ_get_wider_indexes() -> None:
+    words = [[f"word {chunk} {n:02}" for n in range(100)] for chunk in "ba"]
+    table = pa.concat_tables([categories(some, ordered=True) for some in words])
+    for memory in (None, "8MiB"):
+        found = pa.table(dray.sort(table, "d", memory=memory))
+        found.validate(full=True)
+        wide = pa.dictionary(pa.int32(), pa.string())
+        assert found.schema.types == [wide, pa.struct({"d": wide})]
+        assert found["d"].to_pylist() == sorted(words[0] + words[1])
+        assert [row["d"] for row in found["within"].to_pylist()] == found["d"].to_pylist()
+
+
+def test_categories_keep_their_order() -> None:
+    sizes = ["small", "medium", "large"]
+    table = categories(sizes, ordered=True)
+    nothing = pa.nulls(2, table.schema.field("d").type)
+    empty = pa.table([nothing], ["d"])
+    table = pa.concat_tables([table.select(["d"]), empty, table.select(["d"])])
+    found = pa.table(dray.sort(table, "d"))
+    assert found.schema == table.schema
+    assert found["d"].to_pylist() == sorted(sizes * 2) + [None] * 2
+    assert found["d"].combine_chunks().dictionary.to_pylist() == sizes
+    frame = found.to_pandas()["d"]
+    assert list(frame.dropna() < "large") == [False, False, True, True, True, True]
+    # As the fields of a struct, they are only values.
+    within = pa.table(dray.sort(categories(sizes, ordered=True), "d"))["within"]
+    assert not within.type.field("d").type.ordered
+    # Nothing was read that would say what the dictionary is.
+    assert pa.table(dray.sort(table.slice(0, 0), "d")).schema == table.schema
+
+
+def test_floats_of_each_kind() -> None:
+    # By their first bits: NaN, the negative one, -0.0, 0.0, 1.0, and another NaN.
+    bits = [0x7FF8, 0xFFF8, 0x8000, 0, 0x3FF0, 0x7FF4]
+    floats = numpy.array([bits << 48 for bits in bits], numpy.uint64).view(numpy.float64)
+    table = pa.table({"f": floats})
+    found = pa.table(dray.sort(table, "f"))["f"].to_numpy().view(numpy.uint64)
+    assert [int(value) >> 48 for value in found] == [0xFFF8, 0x8000, 0, 0x3FF0, 0x7FF4, 0x7FF8]
+    assert pa.table(dray.sort(table, "f", distinct="keys")).num_rows == 3

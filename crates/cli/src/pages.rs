@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow::datatypes::{Schema as ArrowSchema, SchemaRef};
 use clap::Args;
 use dray_format::Type;
-use dray_format::arrow::{StringLayout, batch_to_arrow, schema_to_arrow};
+use dray_format::arrow::{StringLayout, batch_to_arrow, schema_to_arrow, with_new_dictionaries};
 use dray_page::{ColumnsBuilder, Layout, Object};
 use dray_pagefile::{ErrorKind, KeyPath, KeyValue, PageFile, Salvage};
 
@@ -131,7 +131,7 @@ fn described(arguments: &Arguments, file: &PageFile) -> String {
 }
 
 fn arrow_schema(layout: &Layout) -> ArrowSchema {
-    schema_to_arrow(layout.schema(), StringLayout::default())
+    with_new_dictionaries(&schema_to_arrow(layout.schema(), StringLayout::default()))
 }
 
 /// The values of a key, as the types of its fields want them.

@@ -16,7 +16,7 @@ pub use self::export::batch_to_arrow;
 use self::export::{Checks, array, record_batch};
 pub use self::import::{batch_from_arrow, column_from_arrow};
 pub use self::retained::RetainedMemory;
-pub use self::schema::{schema_from_arrow, schema_to_arrow};
+pub use self::schema::{schema_from_arrow, schema_to_arrow, with_new_dictionaries, without_order};
 use crate::build::BuiltBatch;
 use crate::column::{Batch, Column};
 use crate::error::{Result, refuse};

@@ -1,6 +1,7 @@
 //! Rows in the order of some columns, sorted on disk if they must be.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
@@ -8,7 +9,9 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatchReader;
-use dray_format::arrow::{batch_from_arrow, batch_to_arrow, schema_from_arrow};
+use dray_format::arrow::{
+    batch_from_arrow, batch_to_arrow, schema_from_arrow, with_new_dictionaries,
+};
 use dray_sort::{Cancel, FixedBudget, Options, OrderBy, Sorter};
 
 use crate::error::{Error, Result};
@@ -41,7 +44,7 @@ impl Sorting {
         level: &str,
         go_on: &mut dyn FnMut(u64) -> bool,
     ) -> Result<Unsorted> {
-        let arrow_schema = rows.schema();
+        let arrow_schema = Arc::new(with_new_dictionaries(&rows.schema()));
         let schema = schema_from_arrow(&arrow_schema)?;
         let names = || arrow_schema.fields().iter().map(|field| field.name().as_str());
         let by = by.iter().map(|by| by.resolve(names()));

@@ -20,7 +20,9 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream_partitioned};
 use datafusion::prelude::SessionContext;
-use dray_format::arrow::{Decoder, StringLayout, batch_from_arrow, schema_from_arrow};
+use dray_format::arrow::{
+    Decoder, StringLayout, batch_from_arrow, schema_from_arrow, without_order,
+};
 use dray_format::{Batch, ErrorKind as FormatErrorKind, Schema, Type};
 use dray_wire::{ErrorKind, Estimate, Known, Query, ServerError};
 
@@ -229,13 +231,16 @@ fn describe(
     task: Arc<TaskContext>,
 ) -> Result<Plan, ServerError> {
     let query_error = |cause| error_text::planning_error(&cause, || engine.table_names());
-    let mut schema = schema_from_arrow(&plan.schema()).map_err(|cause| {
+    // A sort makes new dictionaries.
+    let (physical, is_sorted) = (plan.schema(), sorts(&plan));
+    let schema = if is_sorted { without_order(&physical).into() } else { physical };
+    let mut schema = schema_from_arrow(&schema).map_err(|cause| {
         error(ErrorKind::Query, "0A000", cause.to_string(), "cast the column in the query")
     })?;
     // The physical plan's schema loses whether a dictionary is ordered.
     for (field, known) in schema.fields.iter_mut().zip(logical.schema().fields()) {
         if let Type::Dictionary { ordered, .. } = &mut field.data_type {
-            *ordered = known.dict_is_ordered() == Some(true);
+            *ordered = known.dict_is_ordered() == Some(true) && !is_sorted;
         }
     }
     for field in &mut schema.fields {
@@ -260,6 +265,12 @@ fn tables(plan: &LogicalPlan) -> datafusion::common::Result<Arc<[String]>> {
         Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(tables.into_iter().collect())
+}
+
+/// Whether rows of a plan are sorted.
+fn sorts(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    ["ExternalSortExec", "SortExec"].contains(&plan.name())
+        || plan.children().into_iter().any(sorts)
 }
 
 /// Whether a plan reads so few rows that a switch to another thread would take longer.

@@ -5,7 +5,7 @@ use std::io::{BufWriter, Write};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use dray_format::Schema;
-use dray_format::arrow::{batch_from_arrow, schema_from_arrow};
+use dray_format::arrow::{batch_from_arrow, schema_from_arrow, with_new_dictionaries};
 use dray_page::{Layout, VerifiedPage};
 use dray_pagefile::{KeyPath, PageFileOptions, PageFileWriter};
 
@@ -27,7 +27,7 @@ impl<W: Write> PagesSink<W> {
         schema: &SchemaRef,
         key: Vec<KeyPath>,
     ) -> Result<Self, WriteError> {
-        Self::of_schema(out, schema_from_arrow(schema)?, key)
+        Self::of_schema(out, schema_from_arrow(&with_new_dictionaries(schema))?, key)
     }
 
     fn of_schema(out: BufWriter<W>, schema: Schema, key: Vec<KeyPath>) -> Result<Self, WriteError> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_schema::{DataType, Fields, IntervalUnit, TimeUnit};
+use arrow_schema::{DataType, FieldRef, Fields, IntervalUnit, TimeUnit};
 
 use super::StringLayout;
 use crate::error::{Error, Result, refuse};
@@ -78,6 +78,53 @@ fn type_to_arrow(data_type: &Type, strings: StringLayout) -> DataType {
             Box::new(type_to_arrow(index, strings)),
             Box::new(type_to_arrow(value, strings)),
         ),
+    }
+}
+
+/// The schema of rows whose dictionaries are made anew, from values or from several dictionaries.
+/// Entries are then in the order of their first occurrence, so that no dictionary is `ordered`; and
+/// there may be more than narrow indexes can tell apart, so that these have 32 bits.
+pub fn with_new_dictionaries(schema: &arrow_schema::Schema) -> arrow_schema::Schema {
+    let wide = |index: &DataType| match index.primitive_width() {
+        Some(1 | 2) => DataType::Int32,
+        _ => index.clone(),
+    };
+    with_dictionaries(schema, &wide)
+}
+
+/// The schema without the flag that a dictionary is `ordered`, at any depth.
+pub fn without_order(schema: &arrow_schema::Schema) -> arrow_schema::Schema {
+    with_dictionaries(schema, &DataType::clone)
+}
+
+fn with_dictionaries(
+    schema: &arrow_schema::Schema,
+    index: &dyn Fn(&DataType) -> DataType,
+) -> arrow_schema::Schema {
+    let fields = schema.fields().iter().map(|field| new_field(field, index)).collect::<Fields>();
+    arrow_schema::Schema::new_with_metadata(fields, schema.metadata().clone())
+}
+
+fn new_field(field: &FieldRef, index: &dyn Fn(&DataType) -> DataType) -> FieldRef {
+    let data_type = new_type(field.data_type(), index);
+    Arc::new(field.as_ref().clone().with_data_type(data_type).with_dict_is_ordered(false))
+}
+
+fn new_type(data_type: &DataType, index: &dyn Fn(&DataType) -> DataType) -> DataType {
+    let new = |field: &FieldRef| new_field(field, index);
+    match data_type {
+        DataType::Dictionary(own, value) => {
+            DataType::Dictionary(Box::new(index(own)), Box::new(new_type(value, index)))
+        }
+        DataType::List(item) => DataType::List(new(item)),
+        DataType::LargeList(item) => DataType::LargeList(new(item)),
+        DataType::ListView(item) => DataType::ListView(new(item)),
+        DataType::LargeListView(item) => DataType::LargeListView(new(item)),
+        DataType::FixedSizeList(item, size) => DataType::FixedSizeList(new(item), *size),
+        DataType::Map(entries, sorted) => DataType::Map(new(entries), *sorted),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(new).collect()),
+        DataType::RunEndEncoded(ends, values) => DataType::RunEndEncoded(ends.clone(), new(values)),
+        other => other.clone(),
     }
 }
 

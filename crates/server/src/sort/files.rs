@@ -14,6 +14,7 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::{DataFrame, SessionContext};
+use dray_format::arrow::without_order;
 use dray_sort::{Distinct, OrderBy, SortColumn};
 use dray_wire::ErrorKind;
 use futures::StreamExt;
@@ -153,7 +154,8 @@ impl FileSort {
             return Err(SortError::Usage("name a file or folder to sort".to_owned()));
         };
         let mut input = all.create_physical_plan().await?;
-        let schema = input.schema();
+        // A sort makes new dictionaries.
+        let schema = Arc::new(without_order(&input.schema()));
         let ordering = self.ordering(&schema)?;
         let runtime = context.runtime_env();
         if let Some(narrow) = decimals::narrow(&input, &runtime).await? {
