@@ -28,8 +28,8 @@ def nest(
 
     Each level has a flat statement of its own. Dray sorts the rows of each level by the key of its
     parent, on disk if they don't fit into memory, and merges them: the server neither joins nor
-    makes JSON. A database gives all statements one snapshot. One behind a Dray server can't, so
-    several levels need a connection to the database itself.
+    makes JSON. All statements read one snapshot of a database. One behind a Dray server can't give
+    it, so several levels need a connection to the database itself.
 
     The result is an Arrow stream that can be read once: ``pyarrow.table(nested)``,
     ``polars.DataFrame(nested)``, ``dray.write_pages("customers.pages", nested, key="id")``.
@@ -37,7 +37,9 @@ def nest(
     Parameters
     ----------
     connection : Connection
-        An open connection, in a transaction or not. It is free again when this returns.
+        An open connection. It is free again when this returns. Several levels get one snapshot
+        outside of a transaction; within one, its isolation must be REPEATABLE READ or SERIALIZABLE,
+        which MySQL and MariaDB tell only of the session.
     spec : str or path
         What is nested in what, in TOML: the text, or the path of a file. ``many.NAME`` becomes a
         list, and ``one.NAME`` an object, or None. ``on`` says which column of a child equals which
@@ -54,7 +56,8 @@ def nest(
     ------
     UsageError
         The specification is wrong, or does not fit what its statements return; or it has several
-        levels, and the connection is to a database behind a Dray server.
+        levels, and the connection is to a database behind a Dray server, or in a transaction in
+        which each statement has a snapshot of its own.
     ExecutionError
         A statement failed, a key is there twice, or a row of a list has no parent. The last two may
         also be errors of the stream.

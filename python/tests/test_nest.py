@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from mysql_server import MariaServer
 from postgres_server import PostgresServer
 from server import Server
 
@@ -113,7 +114,7 @@ def test_customers_of_postgresql(
             keys = json.loads(next(iter(connection.query(sql)))[0])
             own = next(row for row in expected if row["c_custkey"] == 7)
             assert [order["o_orderkey"] for order in own["orders"]] == keys
-            connection.query("BEGIN").close()
+            connection.query("BEGIN ISOLATION LEVEL REPEATABLE READ").close()
             connection.query("DELETE FROM orders WHERE o_custkey = 7").close()
             connection.query(
                 "DELETE FROM lineitem l WHERE NOT EXISTS (SELECT FROM orders o "
@@ -127,6 +128,68 @@ def test_customers_of_postgresql(
         finally:
             for name in tables:
                 connection.query(f"DROP TABLE {name}").close()
+
+
+PAIRS = """
+sql = "SELECT p FROM nest_parents"
+order = ["p"]
+
+[many.children]
+sql = "SELECT p, c FROM nest_children"
+on = { p = "p" }
+order = ["c"]
+"""
+TABLES_OF_PAIRS = [
+    "CREATE TABLE nest_parents (p int)",
+    "CREATE TABLE nest_children (p int, c int)",
+    "INSERT INTO nest_parents VALUES (1), (2)",
+    "INSERT INTO nest_children VALUES (1, 10), (2, 20)",
+]
+
+
+def test_an_open_transaction_of_postgresql(postgres: PostgresServer):
+    check_open_transactions(postgres, "SET SESSION CHARACTERISTICS AS")
+
+
+def test_an_open_transaction_of_mysql(mysql: MariaServer):
+    check_open_transactions(mysql, "SET SESSION")
+
+
+def check_open_transactions(server: PostgresServer | MariaServer, session: str) -> None:
+    """A transaction has one snapshot, or is refused: its statements would see what others commit
+    in between.
+    """
+    server.run(*TABLES_OF_PAIRS)
+    try:
+        with dray.connect(server.uri()) as connection:
+
+            def begin(isolation: str) -> None:
+                connection.query(f"{session} TRANSACTION ISOLATION LEVEL {isolation}").close()
+                connection.query("START TRANSACTION").close()
+
+            def parents(spec: str = PAIRS) -> list[int]:
+                return pa.table(dray.nest(connection, spec))["p"].to_pylist()
+
+            begin("READ COMMITTED")
+            with pytest.raises(dray.UsageError, match="each statement of this transaction has its"):
+                parents()
+            # A single statement has one snapshot anyway, and the transaction goes on.
+            assert parents(PAIRS[: PAIRS.index("[")]) == [1, 2]
+            connection.query("ROLLBACK").close()
+            for isolation in ("REPEATABLE READ", "SERIALIZABLE"):
+                begin(isolation)
+                assert parents() == [1, 2]
+                connection.query("ROLLBACK").close()
+            begin("REPEATABLE READ")
+            assert list(connection.query("SELECT count(*) FROM nest_children")) == [(2,)]
+            # A child whose parent comes after the snapshot.
+            server.run("INSERT INTO nest_parents VALUES (3)")
+            server.run("INSERT INTO nest_children VALUES (3, 30)")
+            assert parents() == [1, 2]
+            connection.query("COMMIT").close()
+            assert parents() == [1, 2, 3]
+    finally:
+        server.run("DROP TABLE nest_parents", "DROP TABLE nest_children")
 
 
 def test_program(tpch: Server, expected: list[dict[str, Any]], tmp_path: Path):

@@ -9,6 +9,7 @@ use arrow::compute::{concat_batches, take_record_batch};
 use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatchReader;
+use dray_format::arrow::batch_from_arrow;
 
 use crate::error::{Error, Result};
 use crate::keys::{BatchKeys, KeyColumns};
@@ -17,6 +18,9 @@ use crate::spec::{Orphans, Relation};
 
 /// A batch leaves once it has so many children, whatever its rows.
 const CHILDREN_MAX: usize = 64 << 10;
+
+/// Or once so many bytes of children were read or nested for it.
+const CHILDREN_BYTES_MAX: usize = 16 << 20;
 
 /// Parents with a field more, in which their children are.
 pub(crate) struct Merge {
@@ -76,6 +80,7 @@ impl Merge {
                 object,
                 batch: None,
                 number: 0,
+                row_bytes: 0,
                 last_key: None,
                 is_unique: !is_list,
                 name: name.clone(),
@@ -109,7 +114,10 @@ impl Merge {
             }
         };
         let (mut at, mut found) = (from, Found::default());
-        while at < parents.num_rows() && found.children < CHILDREN_MAX {
+        while at < parents.num_rows()
+            && found.children < CHILDREN_MAX
+            && found.bytes < CHILDREN_BYTES_MAX
+        {
             if keys.is_missing(at) {
                 found.end_parent();
             } else {
@@ -146,6 +154,7 @@ impl Merge {
                 // Keys with a missing column are among the others.
                 None | Some(Ordering::Less) => {
                     self.orphan(&child)?;
+                    found.bytes += child.bytes;
                     self.children.advance();
                 }
                 Some(Ordering::Equal) => {
@@ -237,6 +246,8 @@ fn out_of_order(whose: &str, keys: &BatchKeys, row: usize) -> Error {
 struct Found {
     pieces: Vec<Piece>,
     children: usize,
+    /// Of these, of each parent's own copy of a single child, and of children without a parent.
+    bytes: usize,
     /// The children of each parent.
     lengths: Vec<usize>,
     /// For single children: the place of each parent's among the pieces' rows.
@@ -257,6 +268,7 @@ struct Piece {
 impl Found {
     fn take(&mut self, child: &Child) {
         self.own += 1;
+        self.bytes += child.bytes;
         if self.last == Some((child.number, child.row)) {
             return;
         }
@@ -294,8 +306,9 @@ struct Children {
     object: SchemaRef,
     /// The batch with the next child, and its row.
     batch: Option<(RecordBatch, Arc<BatchKeys>, usize)>,
-    /// The number of this batch.
+    /// The number of this batch, and the average bytes of its rows.
     number: u64,
+    row_bytes: usize,
     /// The last key before the next child's of which no column is missing.
     last_key: Option<Vec<u8>>,
     /// Whether no two may have the same key.
@@ -309,6 +322,7 @@ struct Child {
     number: u64,
     keys: Arc<BatchKeys>,
     row: usize,
+    bytes: usize,
 }
 
 impl Child {
@@ -329,6 +343,7 @@ impl Children {
                         number: self.number,
                         keys: keys.clone(),
                         row: *row,
+                        bytes: self.row_bytes,
                     };
                     self.check_order(&child)?;
                     return Ok(Some(child));
@@ -337,6 +352,8 @@ impl Children {
             }
             let Some(batch) = self.rows.next().transpose()? else { return Ok(None) };
             let keys = Arc::new(self.keys.encode(&batch)?);
+            let bytes = batch_from_arrow(&batch)?.plain_bytes(0, batch.num_rows()) as usize;
+            self.row_bytes = bytes / batch.num_rows().max(1);
             self.batch = Some((batch, keys, 0));
             self.number += 1;
         }

@@ -15,14 +15,19 @@ use crate::{NestOptions, Nested, Source, Spec, nest};
 const RELAYED: &str = "the levels need one snapshot, and the server can't ask its database for one \
                        (connect to the database itself, or export each level and serve the files)";
 
+/// What a transaction with a snapshot for each statement can't do.
+const SEVERAL_SNAPSHOTS: &str = "the levels need one snapshot, and each statement of this \
+                                 transaction has its own (begin it with the isolation level \
+                                 REPEATABLE READ or SERIALIZABLE, or nest outside of it)";
+
 /// Nests rows of a server, as [`nest`] does. The tables of a Dray server don't change. A database
 /// gets one read-only transaction with one snapshot, unless the connection is in a transaction of
-/// its own. `watch` makes what watches each statement, and the sort of its rows, given the name of
+/// its own, whose isolation must then be repeatable read or serializable. `watch` makes what watches each statement, and the sort of its rows, given the name of
 /// that.
 ///
 /// # Errors
 /// Those of [`nest`], and when the transaction can't begin or end. A database behind a Dray server
-/// can't give several levels one snapshot.
+/// can't give several levels one snapshot, and neither can a transaction of another isolation.
 pub fn nest_from(
     connection: &mut Connection,
     spec: &Spec,
@@ -31,6 +36,9 @@ pub fn nest_from(
 ) -> Result<Nested> {
     if connection.dialect() != connection.kind() && spec.root.levels() > 1 {
         return Err(Error::Source(RELAYED));
+    }
+    if connection.is_in_transaction() && spec.root.levels() > 1 && !has_one_snapshot(connection)? {
+        return Err(Error::Source(SEVERAL_SNAPSHOTS));
     }
     let begins = connection.kind() != SourceKind::Dray && !connection.is_in_transaction();
     let step = |connection: &mut Connection, step| {
@@ -49,6 +57,25 @@ pub fn nest_from(
         return nested.and_then(|nested| ended.map(|()| nested));
     }
     nested
+}
+
+/// Whether all statements of the open transaction share a snapshot. MySQL and MariaDB tell the
+/// isolation of the session, which SET TRANSACTION does not change.
+fn has_one_snapshot(connection: &mut Connection) -> Result<bool> {
+    let sql = match connection.kind() {
+        SourceKind::Dray | SourceKind::Other => return Ok(true),
+        SourceKind::Postgres => "SHOW transaction_isolation",
+        SourceKind::Mysql => {
+            "SHOW VARIABLES WHERE Variable_name IN ('transaction_isolation', 'tx_isolation')"
+        }
+    };
+    let rows = connection.ask(sql, &mut || Verdict::Continue);
+    let rows = rows.map_err(|error| Error::statement("the snapshot", external(error)))?;
+    let is_one = |row: &Vec<Option<String>>| {
+        let level = row.last().cloned().flatten().unwrap_or_default();
+        ["repeatable read", "serializable"].contains(&&*level.replace('-', " ").to_lowercase())
+    };
+    Ok(!rows.is_empty() && rows.iter().all(is_one))
 }
 
 struct Statements<'a> {

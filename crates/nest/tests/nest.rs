@@ -6,9 +6,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, Int32Array, Int64Array, RecordBatch, RecordBatchIterator,
-    StringArray, StructArray,
+    Array, ArrayRef, AsArray, DictionaryArray, Int8Array, Int32Array, Int64Array, RecordBatch,
+    RecordBatchIterator, StringArray, StructArray,
 };
+use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int32Type, Int64Type};
 use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatchReader;
@@ -324,4 +325,61 @@ fn a_key_with_a_missing_column_hides_no_other_one() {
     assert_eq!(nested("many", "orphans = \"drop\""), expected);
     let refused = nested("many", "").unwrap_err();
     assert!(refused.contains("x: a row with the key 1, NULL has no parent"), "{refused}");
+}
+
+#[test]
+fn batches_of_long_children_are_small() {
+    let mut tables = Tables::default();
+    let numbers = |count: i64, of: i64| -> ArrayRef {
+        Arc::new(Int64Array::from_iter_values((0..count).map(|n| n / of)))
+    };
+    let texts = |count: usize, bytes: usize| -> ArrayRef {
+        Arc::new(StringArray::from_iter_values((0..count).map(|_| "x".repeat(bytes))))
+    };
+    tables.add("parents", vec![("p", numbers(50, 1)), ("shared", numbers(50, 50))]);
+    tables.add("children", vec![("p", numbers(1000, 20)), ("text", texts(1000, 40_000))]);
+    tables.add("shared", vec![("s", numbers(1, 1)), ("text", texts(1, 1_000_000))]);
+    let options = NestOptions { memory_bytes: 64 << 20, ..NestOptions::default() };
+    for (relation, child_bytes) in [
+        ("many.x]\nsql = \"children\"\non = { p = \"p\" }", 20 * 40_000),
+        ("one.x]\nsql = \"shared\"\non = { s = \"shared\" }", 1_000_000),
+    ] {
+        let spec = format!("sql = \"parents\"\norder = [\"p\"]\n[{relation}");
+        let nested = nest(&spec.parse().unwrap(), &mut tables, &options).unwrap();
+        let rows = nested.map(|batch| batch.unwrap().num_rows()).collect::<Vec<_>>();
+        assert_eq!(rows.iter().sum::<usize>(), 50);
+        assert!(rows.iter().all(|rows| rows * child_bytes < 18 << 20), "{rows:?}");
+    }
+}
+
+#[test]
+fn categories_of_several_batches_have_room() {
+    let batch = |from: i64| {
+        let keys = Int8Array::from_iter_values(0..100);
+        let words = (from..from + 100).map(|n| format!("word {n}"));
+        let words = DictionaryArray::new(keys, Arc::new(StringArray::from_iter_values(words)));
+        let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(from..from + 100));
+        RecordBatch::try_from_iter([("n", numbers), ("word", Arc::new(words) as _)]).unwrap()
+    };
+    let mut tables = Tables::default();
+    tables.0.insert("rows", vec![batch(100), batch(0)]);
+    let spec = r#"
+        sql = "rows"
+        order = ["n"]
+        [many.same]
+        sql = "rows"
+        on = { n = "n" }
+    "#;
+    let nested = nest(&spec.parse().unwrap(), &mut tables, &NestOptions::default()).unwrap();
+    let batches = nested.collect::<Result<Vec<_>, _>>().unwrap();
+    let word = |array: &ArrayRef, row: usize| {
+        let words = cast(array, &DataType::Utf8).unwrap();
+        words.as_string::<i32>().value(row).to_owned()
+    };
+    let found = batches.iter().flat_map(|batch| {
+        (0..batch.num_rows()).map(|row| {
+            [word(batch.column(1), row), word(strukt(batch.column(2), row).column(0), 0)]
+        })
+    });
+    assert!(found.eq((0..200).map(|n| [format!("word {n}"), format!("word {n}")])));
 }
