@@ -1,8 +1,9 @@
 //! Arrow IPC files and streams, read a record batch at a time.
 //!
 //! Messages have the same bytes in both formats. A file's footer lists their offsets; in a stream
-//! one follows the other. Lengths are checked against the file's size before anything is allocated,
-//! since the decoder trusts them. If the decoder panics all the same, the file is refused.
+//! one follows the other. Offsets and lengths are checked against the file's size before anything
+//! is allocated or left out, since the decoder trusts them. If the decoder panics all the same, the
+//! file is refused.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -115,13 +116,27 @@ fn head_of_file(file: &CheckedFile) -> Result<Head> {
     let Some(batches) = footer.recordBatches() else {
         return Err(malformed("has a footer without record batches"));
     };
+    let dictionaries: Vec<Block> = footer.dictionaries().iter().flatten().copied().collect();
+    let batches: Vec<Block> = batches.iter().copied().collect();
+    check_blocks(file, dictionaries.iter().chain(&batches))?;
     Ok(Head {
         schema: schema(footer.schema())?,
         version: footer.version(),
-        dictionaries: footer.dictionaries().iter().flatten().copied().collect(),
-        batches: batches.iter().copied().collect(),
+        dictionaries,
+        batches,
         second: 0,
     })
+}
+
+/// Checks that each block of a footer is a part of the file, and of no other block. With a wrong
+/// offset, it would be in no range that is read, or another one would be read twice.
+fn check_blocks<'a>(file: &CheckedFile, blocks: impl Iterator<Item = &'a Block>) -> Result<()> {
+    let mut ranges = blocks.map(|block| range_of(file, block)).collect::<Result<Vec<_>>>()?;
+    ranges.sort_unstable_by_key(|range| range.start);
+    match ranges.is_sorted_by(|before, next| before.end <= next.start) {
+        true => Ok(()),
+        false => Err(malformed("has a footer whose record batches overlap; write it again")),
+    }
 }
 
 fn head_of_stream(file: &CheckedFile) -> Result<Head> {
@@ -193,9 +208,9 @@ impl Batches {
                     continue;
                 }
             }
-            if let Some(batch) = catch_panic(|| self.decoder.read_record_batch(&block, &buffer))? {
-                return Ok(Some(self.with_table_types(batch)?));
-            }
+            let batch = catch_panic(|| self.decoder.read_record_batch(&block, &buffer))?;
+            let batch = batch.ok_or_else(|| malformed("has a message of no known type"))?;
+            return Ok(Some(self.with_table_types(batch)?));
         }
     }
 
@@ -317,10 +332,19 @@ fn message_at(file: &CheckedFile, at: u64) -> Result<Option<Block>> {
         }
     };
     let first = word(at)?;
-    let (prefix, length) = if first == CONTINUATION { (8, word(at + 4)?) } else { (4, first) };
+    let (prefix, length): (i32, _) =
+        if first == CONTINUATION { (8, word(at + 4)?) } else { (4, first) };
     let header_bytes = i32::from_le_bytes(length);
     if header_bytes == 0 {
-        return Ok(None);
+        // The end of the stream, which must be the file's.
+        let end = at + u64::from(prefix.unsigned_abs());
+        return match file.bytes() - end {
+            0 => Ok(None),
+            rest => Err(malformed(format!(
+                "has {rest} bytes behind the end of its stream; serve several streams as the files \
+                 of one folder"
+            ))),
+        };
     }
     let offset = i64::try_from(at).map_err(|_| malformed("is too long"))?;
     let metadata_bytes = header_bytes.checked_add(prefix).filter(|_| header_bytes > 0);
@@ -341,17 +365,22 @@ fn end_of(block: &Block) -> Result<u64> {
         .ok_or_else(|| malformed("has a message beyond its end"))
 }
 
-fn read_block(file: &CheckedFile, block: &Block) -> Result<MutableBuffer> {
+/// The bytes of a block, which are within the file.
+fn range_of(file: &CheckedFile, block: &Block) -> Result<Range<u64>> {
     let end = end_of(block)?;
     let is_within = block.offset() >= 0 && block.metaDataLength() >= 8 && block.bodyLength() >= 0;
-    if !is_within || end > file.bytes() {
-        return Err(malformed("has a message beyond its end"));
+    match is_within && end <= file.bytes() {
+        true => Ok(block.offset() as u64..end),
+        false => Err(malformed("has a message beyond its end")),
     }
-    let offset = block.offset() as u64;
+}
+
+fn read_block(file: &CheckedFile, block: &Block) -> Result<MutableBuffer> {
+    let Range { start, end } = range_of(file, block)?;
     let bytes =
-        usize::try_from(end - offset).map_err(|_| malformed("has a message that is too long"))?;
+        usize::try_from(end - start).map_err(|_| malformed("has a message that is too long"))?;
     let mut buffer = MutableBuffer::from_len_zeroed(bytes);
-    file.read_at(&mut buffer, offset).map_err(external)?;
+    file.read_at(&mut buffer, start).map_err(external)?;
     Ok(buffer)
 }
 

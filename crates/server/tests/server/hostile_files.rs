@@ -303,6 +303,89 @@ fn stream(batch: &RecordBatch) -> Vec<u8> {
     writer.into_inner().unwrap()
 }
 
+fn ids(range: std::ops::Range<i64>) -> RecordBatch {
+    let ids = Arc::new(Int64Array::from_iter_values(range)) as ArrayRef;
+    RecordBatch::try_from_iter([("id", ids)]).unwrap()
+}
+
+/// A scan of ranges would not find a batch outside of the file.
+#[tokio::test]
+async fn arrow_footers_with_wrong_offsets_are_refused() {
+    let mut writer = FileWriter::try_new(Vec::new(), &ids(0..0).schema()).unwrap();
+    (0..3).for_each(|batch| writer.write(&ids(batch * 100..(batch + 1) * 100)).unwrap());
+    let file = writer.into_inner().unwrap();
+    let served = open("t.arrow", &file).await.unwrap();
+    assert_eq!(rows(&served, "SELECT id FROM t").await, Ok(300));
+
+    let footer_bytes = file[file.len() - 10..file.len() - 6].try_into().unwrap();
+    let start = file.len() - 10 - u32::from_le_bytes(footer_bytes) as usize;
+    let footer = ipc::root_as_footer(&file[start..file.len() - 10]).unwrap();
+    let blocks: Vec<ipc::Block> = footer.recordBatches().unwrap().iter().copied().collect();
+    // Blocks lie in the footer as they are.
+    let at = start + file[start..].windows(24).position(|bytes| bytes == blocks[1].0).unwrap();
+    for (offset, expected) in [
+        (1 << 40, "has a message beyond its end"),
+        (-8, "has a message beyond its end"),
+        (i64::MAX, "has a message beyond its end"),
+        (blocks[0].offset(), "has a footer whose record batches overlap"),
+        (blocks[2].offset() - 8, "has a footer whose record batches overlap"),
+    ] {
+        let mut bad = file.clone();
+        bad[at..at + 8].copy_from_slice(&offset.to_le_bytes());
+        let error = open("t.arrow", &bad).await.err();
+        assert!(error.as_ref().is_some_and(|error| error.contains(expected)), "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn bytes_behind_the_end_of_an_arrow_stream_are_refused() {
+    let (first, second) = (stream(&ids(0..10)), stream(&ids(10..30)));
+    let served = open("t.arrows", &first).await.unwrap();
+    assert_eq!(rows(&served, "SELECT id FROM t").await, Ok(10));
+    for rest in [&second[..], &[0; 8], &[0]] {
+        let error = open("t.arrows", &[&first, rest].concat()).await.err().unwrap();
+        let expected = format!(
+            "has {} bytes behind the end of its stream; serve several streams as the files of one \
+             folder",
+            rest.len()
+        );
+        assert!(error.contains(&expected), "{error}");
+    }
+    // Writers may leave the end out.
+    let open_ended = &first[..first.len() - 8];
+    let served = open("t.arrows", open_ended).await.unwrap();
+    assert_eq!(rows(&served, "SELECT id FROM t").await, Ok(10));
+    // The second schema is no batch.
+    let served = open("t.arrows", &[open_ended, &second].concat()).await.unwrap();
+    assert!(rows(&served, "SELECT id FROM t").await.is_err());
+}
+
+/// A message of another type is no end, and no batch without rows.
+#[tokio::test]
+async fn arrow_messages_without_a_type_are_refused() {
+    let mut file = FileWriter::try_new(Vec::new(), &ids(0..0).schema()).unwrap();
+    (0..2).for_each(|_| file.write(&ids(0..40)).unwrap());
+    let batch = ipc::MessageHeader::RecordBatch.0;
+    for (name, bytes) in
+        [("t.arrow", file.into_inner().unwrap()), ("t.arrows", stream(&ids(0..80)))]
+    {
+        let mut refused = 0;
+        for at in (0..bytes.len()).filter(|at| bytes[*at] == batch) {
+            let mut bad = bytes.clone();
+            bad[at] = ipc::MessageHeader::NONE.0;
+            let found = match open(name, &bad).await {
+                Ok(served) => rows(&served, "SELECT id FROM t").await,
+                Err(error) => Err(error),
+            };
+            match found {
+                Ok(found) => assert_eq!(found, 80, "{name}: {at}"),
+                Err(_) => refused += 1,
+            }
+        }
+        assert!(refused > 0, "{name}");
+    }
+}
+
 #[tokio::test]
 async fn arrow_buffers_of_odd_lengths_are_read() {
     for count in [2, 50, 52] {
