@@ -1,8 +1,8 @@
 //! The types of a CSV file's columns, inferred from all of its rows.
 //!
 //! A column has the narrowest type that represents each of its values exactly. A number with
-//! leading zeros, as in postal codes, an integer beyond 64 bits, or more digits than a float keeps
-//! make the column text.
+//! leading zeros, as in postal codes, an integer beyond 64 bits, more digits than a float keeps, or
+//! nanoseconds beside a date that they do not hold make the column text.
 
 use std::io::{BufReader, Read};
 use std::sync::Arc;
@@ -21,6 +21,7 @@ use super::float_digits::keeps_digits;
 const BUFFER_BYTES: usize = 256 << 10;
 /// A float represents every integer up to this one.
 pub(super) const EXACT_FLOAT_MAX: u64 = 1 << 53;
+const NANOSECONDS_OF_DAY: i64 = 86_400_000_000_000;
 
 /// The columns of a file, and the kinds of their values.
 #[derive(Debug, Clone)]
@@ -112,6 +113,8 @@ struct ValueKinds {
     large_integer: bool,
     float: bool,
     date: bool,
+    /// A date that nanoseconds do not hold.
+    far_date: bool,
     timestamp: Option<TimeUnit>,
     /// Timestamps with a zone, and without.
     zoned: bool,
@@ -134,12 +137,13 @@ impl ValueKinds {
 
     fn merge(&mut self, other: Self) {
         let Self { boolean, integer, large_integer, float, date, timestamp, .. } = other;
-        let Self { zoned, zoneless, text, .. } = other;
+        let Self { far_date, zoned, zoneless, text, .. } = other;
         self.boolean |= boolean;
         self.integer |= integer;
         self.large_integer |= large_integer;
         self.float |= float;
         self.date |= date;
+        self.far_date |= far_date;
         self.timestamp = self.timestamp.max(timestamp);
         self.zoned |= zoned;
         self.zoneless |= zoneless;
@@ -169,8 +173,9 @@ impl ValueKinds {
 
     /// Whether the value is a date, or a timestamp in the range of nanoseconds.
     fn add_time(&mut self, value: &str) -> bool {
-        if date(value).is_some() {
+        if let Some(days) = date(value) {
             self.date = true;
+            self.far_date |= i64::from(days).checked_mul(NANOSECONDS_OF_DAY).is_none();
             return true;
         }
         let Some(TimestampForm { digits, is_zoned }) = timestamp(value) else { return false };
@@ -188,7 +193,7 @@ impl ValueKinds {
 
     fn data_type(self) -> DataType {
         let Self { boolean, integer, large_integer, float, date, timestamp, .. } = self;
-        let Self { zoned, zoneless, text, .. } = self;
+        let Self { far_date, zoned, zoneless, text, .. } = self;
         match (boolean, integer || float, date || timestamp.is_some()) {
             _ if text => DataType::Utf8,
             (false, false, false) => DataType::Null,
@@ -197,6 +202,7 @@ impl ValueKinds {
             (false, true, false) if !large_integer => DataType::Float64,
             (false, false, true) => match timestamp {
                 None => DataType::Date32,
+                Some(TimeUnit::Nanosecond) if far_date => DataType::Utf8,
                 Some(unit) if !zoned => DataType::Timestamp(unit, None),
                 // The instants are kept, the zones are not.
                 Some(unit) if !zoneless && !date => DataType::Timestamp(unit, Some("UTC".into())),

@@ -81,6 +81,35 @@ async fn csv_types_hold_for_all_files() {
     assert!(error.contains("column 'n' is Int64 and Float64"), "{error}");
 }
 
+/// Nanoseconds end in 2262.
+#[tokio::test]
+async fn far_dates_beside_nanoseconds_are_text() {
+    let folder = Folder::new();
+    let near = "at\n2024-01-01 00:00:00.1234567\n2262-04-11\n1677-09-22\n";
+    let specs = [folder.write("near.csv", near), format!("two={}", folder.path("two"))];
+    folder.write("two/a.csv", "at\n2024-01-01 00:00:00.1234567\n");
+    folder.write("two/b.csv", "at\n2024-01-01\n9999-12-31\n");
+    let micros = "at\n2024-01-01 00:00:00.123456\n9999-12-31\n";
+    let micros = folder.write("micros.csv", micros);
+    let far = ["9999-12-31", "2262-04-12", "1677-09-21"].map(|date| {
+        let csv = format!("at\n{date}\n2024-01-01 00:00:00.1234567\n");
+        folder.write(&format!("far_{}.csv", &date[..4]), csv)
+    });
+    let specs: Vec<_> = specs.into_iter().chain([micros]).chain(far).collect();
+    let ctx = open(&specs).await;
+    for (table, expected) in [
+        ("near", "1677-09-22T00:00:00\n2024-01-01T00:00:00.123456700\n2262-04-11T00:00:00\n"),
+        ("micros", "2024-01-01T00:00:00.123456\n9999-12-31T00:00:00\n"),
+        ("two", "2024-01-01\n2024-01-01 00:00:00.1234567\n9999-12-31\n"),
+        ("far_9999", "2024-01-01 00:00:00.1234567\n9999-12-31\n"),
+        ("far_2262", "2024-01-01 00:00:00.1234567\n2262-04-12\n"),
+        ("far_1677", "1677-09-21\n2024-01-01 00:00:00.1234567\n"),
+    ] {
+        let sql = format!("SELECT at FROM {table} ORDER BY at");
+        assert_eq!(query(&ctx, &sql).await.as_deref(), Ok(expected), "{table}");
+    }
+}
+
 #[tokio::test]
 async fn csv_without_a_header() {
     let folder = Folder::new();
