@@ -48,6 +48,7 @@ mod fingerprint;
 mod float_digits;
 mod int96;
 mod json_numbers;
+mod json_values;
 mod listing;
 mod load;
 mod naming;

@@ -1,13 +1,8 @@
 //! Finds numbers of JSON files that would lose digits. The engine reads fractions and integers
-//! beyond 64 bits as floats, and so it reads all integers of a column that has a fraction anywhere.
+//! beyond 64 bits as floats.
 
-use std::collections::BTreeMap;
 use std::io::{Error, ErrorKind, Read, Result};
 
-use datafusion::arrow::datatypes::{DataType, Schema};
-use serde_json::Value;
-
-use super::csv_types::EXACT_FLOAT_MAX;
 use super::float_digits::keeps_digits;
 
 /// Bytes of a number that are looked at. The digits of every float fit.
@@ -121,72 +116,6 @@ impl<R: Read> Read for NumberChecker<R> {
         }
         buffer.iter().take(count).try_for_each(|byte| self.step(*byte))?;
         Ok(count)
-    }
-}
-
-/// The columns and fields with integers that a float can't represent, and the first such row and
-/// integer of each.
-#[derive(Default)]
-pub(super) struct LargeIntegers(BTreeMap<Vec<String>, (u64, i64)>);
-
-impl LargeIntegers {
-    /// Collects the large integers of a row.
-    pub(super) fn add(&mut self, row: u64, value: &Value) {
-        self.add_within(row, value, &mut Vec::new());
-    }
-
-    fn add_within(&mut self, row: u64, value: &Value, path: &mut Vec<String>) {
-        match value {
-            Value::Number(number) => {
-                if let Some(integer) =
-                    number.as_i64().filter(|integer| integer.unsigned_abs() > EXACT_FLOAT_MAX)
-                {
-                    self.0.entry(path.clone()).or_insert((row, integer));
-                }
-            }
-            Value::Array(values) => {
-                values.iter().for_each(|value| self.add_within(row, value, path))
-            }
-            Value::Object(fields) => {
-                for (name, value) in fields {
-                    path.push(name.clone());
-                    self.add_within(row, value, path);
-                    path.pop();
-                }
-            }
-            Value::Null | Value::Bool(_) | Value::String(_) => {}
-        }
-    }
-
-    /// Whether a column has large integers.
-    pub(super) fn has(&self, column: &str) -> bool {
-        self.0.keys().any(|path| path.first().is_some_and(|first| first == column))
-    }
-
-    /// Fails if the type of one of them is a float.
-    pub(super) fn check(&self, schema: &Schema) -> Result<()> {
-        let lost = self.0.iter().find(|(path, _)| {
-            let (first, rest) =
-                path.split_first().map_or(("", [].as_slice()), |(first, rest)| (first, rest));
-            schema.field_with_name(first).is_ok_and(|field| is_float(field.data_type(), rest))
-        });
-        let Some((path, (row, integer))) = lost else { return Ok(()) };
-        let what = format!(
-            "row {row}: '{}' is {integer}, which would lose digits as a float, as other rows have \
-             fractions; write the column as strings, in quotes, and cast it in queries",
-            path.join(".")
-        );
-        Err(Error::new(ErrorKind::InvalidData, what))
-    }
-}
-
-fn is_float(data_type: &DataType, path: &[String]) -> bool {
-    match (data_type, path) {
-        (DataType::List(entry), path) => is_float(entry.data_type(), path),
-        (DataType::Struct(fields), [name, rest @ ..]) => {
-            fields.find(name).is_some_and(|(_, field)| is_float(field.data_type(), rest))
-        }
-        (data_type, _) => data_type.is_floating(),
     }
 }
 

@@ -44,7 +44,8 @@ use futures::{FutureExt, StreamExt, stream};
 use super::arrow::{self, IpcFormat, ReadOptions};
 use super::csv_types;
 use super::empty_lines::EmptyLines;
-use super::json_numbers::{LargeIntegers, NumberChecker};
+use super::json_numbers::NumberChecker;
+use super::json_values::JsonValues;
 use super::served::{CheckedFile, FileError};
 use super::store::ServedFiles;
 use super::text::{ArrayRows, Budget, BudgetReader, LineRange};
@@ -88,7 +89,8 @@ impl RowKind {
 pub(super) const LARGE_INTEGERS: &str = "large integers";
 
 /// Infers the columns of a JSON file from all of its rows, and counts the rows. A column is NULL in
-/// rows that lack it. Fails on numbers that would lose digits.
+/// rows that lack it, and text if some rows have text, and others numbers or booleans. Fails on
+/// numbers that would lose digits, and on arrays or objects beside other values.
 pub(super) fn infer_json(
     file: CheckedFile,
     is_array: bool,
@@ -96,19 +98,24 @@ pub(super) fn infer_json(
     budget: &Budget,
 ) -> Result<(Schema, u64)> {
     let mut count = 0;
-    let mut large = LargeIntegers::default();
+    let mut values = JsonValues::default();
+    let mut refused = None;
     let text = Box::new(NumberChecker::new(compression.convert_read(file)?));
     let rows = json_rows(text, is_array, budget.clone());
-    let rows = ValueIter::new(BufReader::with_capacity(BUFFER_BYTES, rows), None).inspect(|row| {
+    let rows = ValueIter::new(BufReader::with_capacity(BUFFER_BYTES, rows), None);
+    let rows = rows.map_while(|row| {
         budget.renew();
         count += 1;
-        if let Ok(row) = row {
-            large.add(count, row);
-        }
+        refused = row.as_ref().ok().and_then(|row| values.add(count, row).err());
+        refused.is_none().then_some(row)
     });
-    let schema = infer_json_schema_from_iterator(rows)?;
-    large.check(&schema)?;
-    let fields = schema.fields().iter().map(|field| match large.has(field.name()) {
+    let inferred = infer_json_schema_from_iterator(rows);
+    if let Some(refused) = refused {
+        return Err(refused.into());
+    }
+    let schema = inferred?;
+    values.check(&schema)?;
+    let fields = schema.fields().iter().map(|field| match values.has_large(field.name()) {
         true => field
             .as_ref()
             .clone()
@@ -371,6 +378,7 @@ impl RowOpener {
                 let reader =
                     json::ReaderBuilder::new(Arc::new(self.schema.project(&self.columns)?))
                         .with_batch_size(self.batch_rows)
+                        .with_coerce_primitive(true)
                         .build(BufReader::with_capacity(BUFFER_BYTES, rows))?;
                 Ok(Box::new(reader.map(move |batch| {
                     budget.renew();

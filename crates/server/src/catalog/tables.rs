@@ -364,13 +364,18 @@ fn merge_by_name(
     Ok(())
 }
 
-/// The type for the values of both. In JSON, integers and floats merge as within one file.
+/// The type for the values of both. In JSON, single values merge as within one file: integers and
+/// floats as floats, others as text.
 fn widest(a: &DataType, b: &DataType, kind: Kind) -> Option<DataType> {
-    use DataType::{Float64, Int64, Null};
+    use DataType::{Boolean, Float64, Int64, Null, Utf8};
+    let is_json = matches!(kind, Kind::Json { .. });
     match (a, b) {
         (a, b) if a == b => Some(a.clone()),
         (Null, other) | (other, Null) => Some(other.clone()),
-        (Int64, Float64) | (Float64, Int64) if matches!(kind, Kind::Json { .. }) => Some(Float64),
+        (Int64, Float64) | (Float64, Int64) if is_json => Some(Float64),
+        (Boolean | Int64 | Float64 | Utf8, Boolean | Int64 | Float64 | Utf8) if is_json => {
+            Some(Utf8)
+        }
         _ => None,
     }
 }

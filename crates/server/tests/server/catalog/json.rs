@@ -101,3 +101,61 @@ async fn json_keeps_all_digits() {
         );
     }
 }
+
+/// A column with text beside numbers or booleans is text, as they are written.
+#[tokio::test]
+async fn json_of_mixed_types_is_text() {
+    let folder = Folder::new();
+    let ids = ["10", "\"N/A\"", "1.50", "true", "-1e3", "9223372036854775807", "null"];
+    let lines = ids.map(|id| format!("{{\"id\":{id}}}\n"));
+    let nested = "{\"in\":{\"x\":[1,\"y\"]}}\n{\"in\":{\"x\":[null,true]}}\n";
+    let specs = [
+        folder.write("one.json", lines.concat()),
+        folder.write("bits.json", "{\"id\":true}\n{\"id\":1}\n"),
+        folder.write("nested.json", nested),
+        format!("many={}/", folder.path("many")),
+    ];
+    for (number, line) in lines.iter().enumerate() {
+        folder.write(&format!("many/{number}.json"), line);
+    }
+    for in_memory in [false, true] {
+        let ctx = catalog::open(&CatalogOptions { in_memory, ..options(&specs) }).await.unwrap();
+        let sorted = "-1e3\n1.50\n10\n9223372036854775807\nN/A\ntrue\n\"\"\n";
+        for (table, expected) in [("one", sorted), ("many", sorted), ("bits", "1\ntrue\n")] {
+            let sql = format!("SELECT id FROM {table} ORDER BY id NULLS LAST");
+            assert_eq!(query(&ctx, &sql).await.as_deref(), Ok(expected), "{table}");
+        }
+        let sql = "SELECT \"in\"['x'][1], \"in\"['x'][2] FROM nested ORDER BY 2";
+        assert_eq!(query(&ctx, sql).await.as_deref(), Ok(",true\n1,y\n"));
+    }
+}
+
+#[tokio::test]
+async fn json_arrays_and_objects_beside_other_values_are_refused() {
+    let folder = Folder::new();
+    for (name, text, found) in [
+        (
+            "single.json",
+            "{\"tags\":\"x\"}\n{\"tags\":null}\n{\"tags\":[\"x\"]}\n",
+            "row 3: 'tags' is an array, and a single value in row 1; write it in one way ",
+        ),
+        (
+            "array.json",
+            "[{\"tags\":[]},{\"tags\":1}]",
+            "row 2: 'tags' is a single value, and an array in row 1; ",
+        ),
+        (
+            "deep.json",
+            "{\"a\":{\"b\":[[1]]}}\n{\"a\":{\"b\":[1]}}\n",
+            "row 2: 'a.b[]' is a single value, and an array in row 1; ",
+        ),
+        (
+            "object.json",
+            "{\"a\":1}\n{\"a\":{\"b\":1}}\n",
+            "row 2: 'a' is an object, and a single value in row 1; ",
+        ),
+    ] {
+        let error = open_error([folder.write(name, text)]).await;
+        assert!(error.contains(found) && error.contains(name), "{error}");
+    }
+}
