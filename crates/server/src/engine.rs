@@ -324,8 +324,7 @@ impl Plan {
 
     /// The bytes of Arrow record batches in memory at a time; 0 if they are small.
     pub(crate) fn scan_bytes(&self) -> u64 {
-        // If a file can't be opened here, the scan fails with the reason.
-        let (bytes, _) = batch_bytes_max(&self.plan).ok().flatten().unwrap_or_default();
+        let (bytes, _) = batch_bytes_max(&self.plan).unwrap_or_default();
         if bytes <= SMALL_BATCH_BYTES { 0 } else { bytes }
     }
 

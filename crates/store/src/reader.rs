@@ -27,8 +27,8 @@ impl ObjectReader {
     }
 
     /// The bytes from `at`: at least one unless the object ends there, and `wanted` if they are
-    /// there.
-    fn bytes_from(&self, at: u64, wanted: u64) -> Result<Bytes, StoreError> {
+    /// there. A request asks for at least `ahead`.
+    fn bytes_from(&self, at: u64, wanted: u64, ahead: u64) -> Result<Bytes, StoreError> {
         let size = self.object.bytes();
         let end = at.saturating_add(wanted).min(size);
         if at >= end {
@@ -37,7 +37,7 @@ impl ObjectReader {
         let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
         let until = window.0 + window.1.len() as u64;
         if at < window.0 || end > until {
-            let end = at.saturating_add(wanted.max(AHEAD_BYTES)).min(size);
+            let end = at.saturating_add(wanted.max(ahead)).min(size);
             *window = (at, self.object.wait_for(at..end)?);
         }
         let rest = usize::try_from(at - window.0).ok().and_then(|from| window.1.get(from..));
@@ -51,7 +51,19 @@ impl ObjectReader {
     /// # Errors
     /// If the object ends before, was replaced, or can't be read.
     pub fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<()> {
-        let bytes = self.bytes_from(at, buffer.len() as u64)?;
+        self.fill(buffer, at, AHEAD_BYTES)
+    }
+
+    /// Fills `buffer` from an offset, and asks for nothing behind it.
+    ///
+    /// # Errors
+    /// As those of [`Self::read_at`].
+    pub fn read_alone_at(&self, buffer: &mut [u8], at: u64) -> io::Result<()> {
+        self.fill(buffer, at, 0)
+    }
+
+    fn fill(&self, buffer: &mut [u8], at: u64, ahead: u64) -> io::Result<()> {
+        let bytes = self.bytes_from(at, buffer.len() as u64, ahead)?;
         match bytes.get(..buffer.len()) {
             Some(bytes) => {
                 buffer.copy_from_slice(bytes);
@@ -67,7 +79,7 @@ impl Read for ObjectReader {
         if buffer.is_empty() {
             return Ok(0);
         }
-        let bytes = self.bytes_from(self.at, 1)?;
+        let bytes = self.bytes_from(self.at, 1, AHEAD_BYTES)?;
         let count = bytes.len().min(buffer.len());
         if let (Some(to), Some(from)) = (buffer.get_mut(..count), bytes.get(..count)) {
             to.copy_from_slice(from);

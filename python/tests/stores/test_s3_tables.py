@@ -249,3 +249,29 @@ def test_credentials_of_a_profile(s3: S3, serve: Serve, tmp_path: Path) -> None:
     )
     server = serve(f"s3://{BUCKET}/profile.csv", environment=environment)
     assert query(server, "SELECT a FROM profile") == [(1,)]
+
+
+@pytest.mark.parametrize("compression", [None, "lz4"])
+@pytest.mark.parametrize("stream", [False, True])
+def test_large_record_batches_wait_for_memory(
+    s3: S3, serve: Serve, tmp_path: Path, compression: str | None, stream: bool
+) -> None:
+    """A batch is read as a whole. What the store sends is in memory twice."""
+    table = pa.table({"id": pa.array(range(2_000_000), pa.int64())})
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    make = pa.ipc.new_stream if stream else pa.ipc.new_file
+    path = tmp_path / "large.arrow"
+    with make(path, table.schema, options=options) as writer:
+        writer.write_table(table)
+    s3.put("large.arrow", path.read_bytes())
+    size = path.stat().st_size + (table.nbytes if compression else 0)
+    # Three quarters are for reading.
+    memory = ["--memory", str(size * 3 // 2)]
+    assert query(serve(str(path), *memory), "SELECT max(id) FROM large") == [(1_999_999,)]
+    stored = serve(f"s3://{BUCKET}/large.arrow", *memory)
+    with dray.connect(stored.unix) as connection, pytest.raises(dray.Error) as refused:
+        connection.query("SELECT max(id) FROM large").to_arrow()
+    assert refused.value.sqlstate == "53200"
+    assert "record batches need" in str(refused.value)
+    stored = serve(f"s3://{BUCKET}/large.arrow", "--memory", str(size * 4))
+    assert query(stored, "SELECT max(id) FROM large") == [(1_999_999,)]

@@ -26,6 +26,8 @@ use datafusion::error::{DataFusionError, Result};
 use super::served::CheckedFile;
 use super::tables::with_wide_keys;
 
+mod batch_bytes;
+
 /// A file ends with the length of its footer (4 bytes) and "ARROW1".
 const TAIL_BYTES: u64 = 10;
 /// The marker before the length of a message's metadata. Old writers omit it.
@@ -60,9 +62,11 @@ struct Head {
     second: u64,
 }
 
-/// Reads the columns of a file.
-pub(super) fn infer(file: &CheckedFile, format: IpcFormat) -> Result<SchemaRef> {
-    Ok(head(file, format)?.schema)
+/// Reads the columns of a file, and the memory that reading it takes at a time.
+pub(super) fn infer(file: &CheckedFile, format: IpcFormat) -> Result<(SchemaRef, u64)> {
+    let head = head(file, format)?;
+    let batch_bytes = batch_bytes::largest(file, format, &head)?;
+    Ok((head.schema, batch_bytes))
 }
 
 /// Opens the record batches of a file.
@@ -238,11 +242,7 @@ impl Batches {
     fn block(&self, block: &Block) -> Result<Buffer> {
         let mut bytes = read_block(&self.file, block)?;
         let message = message(&bytes, block)?;
-        let batch = match message.header_as_dictionary_batch() {
-            Some(dictionary) => dictionary.data(),
-            None => message.header_as_record_batch(),
-        };
-        if let Some(batch) = batch {
+        if let Some(batch) = header(&message) {
             self.check(batch, bytes.get(block.metaDataLength() as usize..).unwrap_or_default())?;
             let lengths = padded_lengths(batch, &bytes, block);
             for (offset, length) in lengths {
@@ -392,6 +392,14 @@ fn message<'a>(bytes: &'a [u8], block: &Block) -> Result<Message<'a>> {
     };
     root_as_message(header.unwrap_or_default())
         .map_err(|cause| malformed(format!("has a message that can't be read: {cause}")))
+}
+
+/// The batch of a message, if it has one.
+fn header<'a>(message: &Message<'a>) -> Option<BatchHeader<'a>> {
+    match message.header_as_dictionary_batch() {
+        Some(dictionary) => dictionary.data(),
+        None => message.header_as_record_batch(),
+    }
 }
 
 fn malformed(what: impl Into<String>) -> DataFusionError {

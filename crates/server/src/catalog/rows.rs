@@ -218,11 +218,11 @@ pub(crate) struct RowSource {
 }
 
 impl RowSource {
-    /// The path of an Arrow file of this scan; None for files of other kinds and of other hosts.
-    pub(crate) fn arrow_path(&self, location: &Path) -> Option<PathBuf> {
-        let is_arrow = matches!(self.format.kind, RowKind::Arrow(_));
-        let file = self.format.files.file(location).ok().filter(|_| is_arrow)?;
-        file.object().is_none().then(|| file.path.clone())
+    /// The memory that reading a file of this scan takes at a time, and its path or URL; None if it
+    /// is no Arrow file.
+    pub(crate) fn batch_bytes(&self, location: &Path) -> Option<(u64, PathBuf)> {
+        let file = self.format.files.file(location).ok()?;
+        Some((file.batch_bytes()?, file.path.clone()))
     }
 }
 

@@ -67,6 +67,8 @@ pub(super) struct ServedFile {
     version: Version,
     /// Columns that are too large to read; set when the footer is read.
     oversized: OnceLock<Vec<OversizedColumn>>,
+    /// The memory that reading an Arrow file takes; set when its table is opened.
+    batch_bytes: OnceLock<u64>,
 }
 
 /// The version of a file that is served.
@@ -90,12 +92,16 @@ impl ServedFile {
     /// The file at `path`.
     pub(super) fn new(path: PathBuf, name: String) -> io::Result<Self> {
         let version = Version::Local(Identity::of(&path)?);
-        Ok(Self { path, name, version, oversized: OnceLock::new() })
+        Ok(Self::of_version(path, name, version))
     }
 
     /// A file in an object store, at the URL `path`.
     pub(super) fn in_store(path: PathBuf, name: String, object: Object) -> Self {
-        Self { path, name, version: Version::Stored(object), oversized: OnceLock::new() }
+        Self::of_version(path, name, Version::Stored(object))
+    }
+
+    fn of_version(path: PathBuf, name: String, version: Version) -> Self {
+        Self { path, name, version, oversized: OnceLock::new(), batch_bytes: OnceLock::new() }
     }
 
     /// The object, if the file is one of a store.
@@ -118,6 +124,17 @@ impl ServedFile {
     pub(super) fn set_oversized(&self, columns: Vec<OversizedColumn>) {
         // A second call has the same columns.
         let _ = self.oversized.set(columns);
+    }
+
+    /// Sets the memory that reading the file takes at a time.
+    pub(super) fn set_batch_bytes(&self, bytes: u64) {
+        // A second call has the same bytes.
+        let _ = self.batch_bytes.set(bytes);
+    }
+
+    /// The memory that reading the file takes at a time; None if it is no Arrow file.
+    pub(super) fn batch_bytes(&self) -> Option<u64> {
+        self.batch_bytes.get().copied()
     }
 
     /// Fails if the range overlaps an oversized column chunk.
@@ -254,6 +271,19 @@ impl CheckedFile {
             Opened::Local(file, _) => file.read_exact_at(buffer, offset),
             Opened::Stored(object) => object.read_at(buffer, offset),
         };
+        self.checked(read)
+    }
+
+    /// Fills `buffer` from `offset`. Of an object, nothing is read ahead.
+    pub(super) fn read_alone_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), FileError> {
+        let read = match &self.opened {
+            Opened::Local(file, _) => file.read_exact_at(buffer, offset),
+            Opened::Stored(object) => object.read_alone_at(buffer, offset),
+        };
+        self.checked(read)
+    }
+
+    fn checked(&self, read: io::Result<()>) -> Result<(), FileError> {
         // Check first: that the file was truncated is the better error.
         self.check()?;
         read.map_err(|cause| self.served.error(&cause))

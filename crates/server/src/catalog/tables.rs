@@ -178,7 +178,11 @@ fn infer_rows(file: &Arc<ServedFile>, kind: RowKind, budget: Budget) -> EngineRe
             let (schema, rows) = rows::infer_json(open()?, is_array, compression, &budget)?;
             (Columns::Typed(Arc::new(schema)), Some(rows))
         }
-        RowKind::Arrow(format) => (Columns::Typed(arrow::infer(&open()?, format)?), None),
+        RowKind::Arrow(format) => {
+            let (schema, batch_bytes) = arrow::infer(&open()?, format)?;
+            file.set_batch_bytes(batch_bytes);
+            (Columns::Typed(schema), None)
+        }
     };
     Ok(Inferred { columns, rows, int96: None })
 }

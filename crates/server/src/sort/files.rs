@@ -162,8 +162,7 @@ impl FileSort {
             input = narrow;
         }
         let partition_bytes = footprint::partition_bytes(&input, &runtime).await?;
-        // If a file can't be opened here, the scan fails with the reason.
-        if let Ok(Some((bytes, path))) = batch_bytes_max(&input)
+        if let Some((bytes, path)) = batch_bytes_max(&input)
             && bytes > self.memory_bytes as u64 / 2
         {
             let what = format!(

@@ -26,7 +26,7 @@ pub(super) async fn partition_bytes(
     plan: &Arc<dyn ExecutionPlan>,
     runtime: &RuntimeEnv,
 ) -> Result<u64> {
-    let arrow = batch_bytes_max(plan).ok().flatten().map_or(0, |(bytes, _)| bytes);
+    let arrow = batch_bytes_max(plan).map_or(0, |(bytes, _)| bytes);
     let mut most = READ_BYTES_MIN.max(arrow);
     let mut plans = vec![plan];
     while let Some(plan) = plans.pop() {
