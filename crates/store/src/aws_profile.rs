@@ -54,7 +54,9 @@ pub(crate) fn find() -> Result<Vec<(Key, String)>, String> {
     }
     let set_otherwise = |key: &Key| match key {
         Key::Region => has(&"AWS_REGION") || has(&"AWS_DEFAULT_REGION"),
-        Key::Endpoint => has(&"AWS_ENDPOINT_URL") || has(&"AWS_ENDPOINT_URL_S3"),
+        Key::Endpoint => {
+            ["AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT"].iter().any(has)
+        }
         _ => !needs_keys,
     };
     let settings = SETTINGS.into_iter().filter(|(_, key)| !set_otherwise(key));

@@ -72,9 +72,13 @@ fn timeout() -> String {
     format!("{} seconds", REQUEST_TIMEOUT.as_secs())
 }
 
-fn is_plain(variables: &[&str]) -> bool {
-    let endpoints = variables.iter().filter_map(|name| env::var(name).ok());
-    endpoints.into_iter().any(|endpoint| endpoint.starts_with("http://"))
+/// Whether an endpoint is one of plain HTTP. Who names it wants it.
+fn is_plain(endpoint: &str) -> bool {
+    endpoint.starts_with("http://")
+}
+
+fn has_plain(variables: &[&str]) -> bool {
+    variables.iter().filter_map(|name| env::var(name).ok()).any(|endpoint| is_plain(&endpoint))
 }
 
 fn amazon(url: &str) -> Result<AmazonS3Builder, StoreError> {
@@ -82,13 +86,15 @@ fn amazon(url: &str) -> Result<AmazonS3Builder, StoreError> {
         .with_url(url)
         .with_retry(retry())
         .with_config(AmazonS3ConfigKey::Client(ClientConfigKey::Timeout), timeout());
-    // Who names such an endpoint wants it.
-    if is_plain(&["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"]) {
+    if has_plain(&["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"]) {
         builder = builder.with_allow_http(true);
     }
     let profile =
         aws_profile::find().map_err(|what| StoreError::new(StoreErrorKind::NoCredentials, what))?;
     for (key, value) in profile {
+        if key == AmazonS3ConfigKey::Endpoint && is_plain(&value) {
+            builder = builder.with_allow_http(true);
+        }
         builder = builder.with_config(key, value);
     }
     Ok(builder)
@@ -100,7 +106,7 @@ fn google(url: &str) -> GoogleCloudStorageBuilder {
         .with_url(url)
         .with_retry(retry())
         .with_config(GoogleConfigKey::Client(ClientConfigKey::Timeout), timeout());
-    if is_plain(&["GOOGLE_BASE_URL"]) {
+    if has_plain(&["GOOGLE_BASE_URL"]) {
         builder = builder
             .with_config(GoogleConfigKey::Client(ClientConfigKey::AllowHttp), "true".to_owned());
     }
@@ -113,7 +119,7 @@ fn azure(url: &str) -> MicrosoftAzureBuilder {
         .with_url(url)
         .with_retry(retry())
         .with_config(AzureConfigKey::Client(ClientConfigKey::Timeout), timeout());
-    if is_plain(&["AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"]) {
+    if has_plain(&["AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"]) {
         builder = builder.with_allow_http(true);
     }
     builder

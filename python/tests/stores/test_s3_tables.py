@@ -235,20 +235,26 @@ def test_wrong_and_missing_credentials(s3: S3, tmp_path: Path) -> None:
 
 def test_credentials_of_a_profile(s3: S3, serve: Serve, tmp_path: Path) -> None:
     s3.put("profile.csv", b"a\n1\n")
-    (tmp_path / "credentials").write_text(
-        f"[work]\naws_access_key_id = reader\naws_secret_access_key = hidden\n"
-        f"endpoint_url = {s3.url}\n"
+    keys = "aws_access_key_id = reader\naws_secret_access_key = hidden\n"
+    (tmp_path / "credentials").write_text(f"[work]\n{keys}[wrong]\n{keys}")
+    (tmp_path / "config").write_text(
+        f"[profile work]\nendpoint_url = {s3.url}\n"
+        "[profile wrong]\nendpoint_url = http://127.0.0.1:1\n"
     )
-    environment = s3.environment(
-        AWS_ACCESS_KEY_ID=None,
-        AWS_SECRET_ACCESS_KEY=None,
-        AWS_ENDPOINT_URL=None,
-        AWS_SHARED_CREDENTIALS_FILE=str(tmp_path / "credentials"),
-        AWS_PROFILE="work",
-        AWS_ALLOW_HTTP="true",
-    )
-    server = serve(f"s3://{BUCKET}/profile.csv", environment=environment)
-    assert query(server, "SELECT a FROM profile") == [(1,)]
+    files = {
+        "AWS_CONFIG_FILE": str(tmp_path / "config"),
+        "AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / "credentials"),
+    }
+    missing = {"AWS_ACCESS_KEY_ID": None, "AWS_SECRET_ACCESS_KEY": None, "AWS_ENDPOINT_URL": None}
+    # Variables win.
+    for chosen in (
+        {"AWS_PROFILE": "work"},
+        {"AWS_PROFILE": "wrong", "AWS_ENDPOINT": s3.url},
+        {"AWS_PROFILE": "wrong", "AWS_ENDPOINT_URL": s3.url},
+    ):
+        environment = s3.environment(**{**files, **missing, **chosen})
+        server = serve(f"s3://{BUCKET}/profile.csv", environment=environment)
+        assert query(server, "SELECT a FROM profile") == [(1,)]
 
 
 @pytest.mark.parametrize("compression", [None, "lz4"])
