@@ -4,15 +4,16 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use arrow::array::RecordBatch;
 use arrow::datatypes::{Schema as ArrowSchema, SchemaRef};
 use clap::Args;
 use dray_format::Type;
 use dray_format::arrow::{StringLayout, batch_to_arrow, schema_to_arrow, with_new_dictionaries};
-use dray_page::{ColumnsBuilder, Layout, Object};
+use dray_page::{ColumnsBuilder, ErrorKind as PageErrorKind, Layout, Object};
 use dray_pagefile::{ErrorKind, KeyPath, KeyValue, PageFile, Salvage};
 
 use crate::failure::{EXIT_CODES, Failure};
-use crate::format::{FileOptions, Format, Sink, WriteError};
+use crate::format::{FileOptions, Format, WriteError};
 use crate::interrupt::Interrupt;
 use crate::number;
 use crate::output::{Output, UnfinishedFile};
@@ -20,6 +21,8 @@ use crate::output::{Output, UnfinishedFile};
 /// The rows, and the bytes, of the batches that objects are written in.
 const BATCH_ROWS: usize = 8192;
 const BATCH_BYTES_MAX: u64 = 1 << 30;
+/// A batch is written once its objects have this part of its bytes: columns may take more.
+const OBJECTS_PART: u64 = 16;
 
 const EXAMPLES: &str = "\
 Without an option it prints what the file holds. Objects are printed as JSON, one in a line.
@@ -178,7 +181,8 @@ fn print<'a>(
     let unwritten = |cause: WriteError| Failure::output("standard output", cause.as_ref());
     let mut sink =
         Format::Json.sink(std::io::stdout(), &schema, FileOptions::default()).map_err(unwritten)?;
-    write(file.layout(), &schema, objects, sink.as_mut(), &unwritten)?;
+    let written = |batch: &RecordBatch| sink.write(batch).map_err(unwritten);
+    write(file.layout(), &schema, objects, BATCH_BYTES_MAX, written)?;
     sink.finish().map_err(unwritten)
 }
 
@@ -196,39 +200,118 @@ fn convert<'a>(
     let unwritten = |cause: WriteError| file.failure(cause.as_ref());
     let out = file.open().map_err(|cause| file.failure(&cause))?;
     let mut sink = format.sink(out, &schema, options).map_err(unwritten)?;
-    write(layout, &schema, objects, sink.as_mut(), &unwritten)?;
+    let written = |batch: &RecordBatch| sink.write(batch).map_err(unwritten);
+    write(layout, &schema, objects, BATCH_BYTES_MAX, written)?;
     sink.finish().map_err(unwritten)?;
     file.finish().map(drop)
 }
 
-/// Writes objects in batches.
+/// Writes objects in batches of at most `bytes_max`.
 fn write<'a>(
     layout: &Arc<Layout>,
     schema: &SchemaRef,
     objects: impl Iterator<Item = dray_pagefile::Result<Object<'a>>>,
-    sink: &mut dyn Sink,
-    unwritten: &dyn Fn(WriteError) -> Failure,
+    bytes_max: u64,
+    mut sink: impl FnMut(&RecordBatch) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let mut columns = ColumnsBuilder::new(layout.clone(), BATCH_BYTES_MAX);
+    let mut columns = ColumnsBuilder::new(layout.clone(), bytes_max);
     let mut flush = |columns: &mut ColumnsBuilder| {
         let batch = batch_to_arrow(columns.finish(), schema)
             .map_err(|error| Failure::Start(error.to_string()))?;
-        sink.write(&batch).map_err(unwritten)
+        sink(&batch)
     };
-    let mut objects = objects.peekable();
-    while objects.peek().is_some() {
-        let block = objects.by_ref().take(BATCH_ROWS).collect::<Result<Vec<_>, _>>();
-        columns
-            .append(block.map_err(failure)?)
-            .map_err(|error| Failure::Start(error.to_string()))?;
-        flush(&mut columns)?;
+    let (mut block, mut bytes) = (Vec::new(), 0);
+    for object in objects {
+        let object = object.map_err(failure)?;
+        block.push(object);
+        bytes += object.bytes().len() as u64;
+        if block.len() == BATCH_ROWS || bytes >= bytes_max / OBJECTS_PART {
+            append(&mut columns, &block, &mut flush)?;
+            block.clear();
+            bytes = 0;
+        }
     }
-    Ok(())
+    append(&mut columns, &block, &mut flush)
+}
+
+/// Makes a batch of objects, or several if one would be too large.
+fn append(
+    columns: &mut ColumnsBuilder,
+    objects: &[Object<'_>],
+    flush: &mut dyn FnMut(&mut ColumnsBuilder) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    if objects.is_empty() {
+        return Ok(());
+    }
+    match columns.append(objects.iter().copied()) {
+        Ok(()) => flush(columns),
+        Err(error) if error.kind() == PageErrorKind::Limit && objects.len() > 1 => {
+            let (first, second) = objects.split_at(objects.len() / 2);
+            append(columns, first, flush)?;
+            append(columns, second, flush)
+        }
+        Err(error) => Err(Failure::Start(error.to_string())),
+    }
 }
 
 pub(crate) fn failure(error: dray_pagefile::Error) -> Failure {
     match error.kind() {
         ErrorKind::Usage | ErrorKind::Io | ErrorKind::Magic => Failure::Usage(error.to_string()),
         _ => Failure::Start(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests may panic")]
+
+    use std::fs::File;
+
+    use arrow::array::{ArrayRef, FixedSizeListArray, Int64Array, StringArray};
+    use arrow::compute::concat_batches;
+    use arrow::datatypes::Int64Type;
+    use dray_format::arrow::{batch_from_arrow, schema_from_arrow};
+    use dray_pagefile::{PageFileOptions, PageFileWriter};
+
+    use super::*;
+
+    const BATCH_BYTES: u64 = 20_000;
+
+    /// The batches of a page file with these rows.
+    fn batches(rows: &RecordBatch) -> Vec<RecordBatch> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.pages");
+        let schema = schema_from_arrow(&rows.schema()).unwrap();
+        let out = File::create(&path).unwrap();
+        let mut writer = PageFileWriter::new(out, schema, &PageFileOptions::default()).unwrap();
+        writer.write(&batch_from_arrow(rows).unwrap()).unwrap();
+        writer.finish().unwrap();
+        let file = PageFile::open(&path).unwrap();
+        let mut batches = Vec::new();
+        let sink = |batch: &RecordBatch| {
+            batches.push(batch.clone());
+            Ok(())
+        };
+        let schema = arrow_schema(file.layout()).into();
+        let written = write(file.layout(), &schema, objects(&file), BATCH_BYTES, sink);
+        assert!(written.is_ok());
+        batches
+    }
+
+    #[test]
+    fn large_objects_are_written_in_several_batches() {
+        let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..100));
+        let texts = StringArray::from_iter_values((0..100).map(|i| format!("{i:0>1500}")));
+        // A missing list has no bytes in a page, and as many as one that is there in a column.
+        let lists = (0..100).map(|i| (i == 99).then(|| vec![Some(i); 1000]));
+        let lists = FixedSizeListArray::from_iter_primitive::<Int64Type, _, _>(lists, 1000);
+        for large in [Arc::new(texts) as ArrayRef, Arc::new(lists)] {
+            let rows = [("n", numbers.clone(), true), ("large", large, true)];
+            let rows = RecordBatch::try_from_iter_with_nullable(rows).unwrap();
+            let batches = batches(&rows);
+            assert!(batches.len() > 10, "{}", batches.len());
+            let joined = concat_batches(&batches[0].schema(), &batches).unwrap();
+            assert_eq!(joined.columns(), rows.columns());
+        }
     }
 }
