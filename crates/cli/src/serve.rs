@@ -80,7 +80,8 @@ pub(crate) struct Arguments {
     /// The certificate's private key (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// File with the token that clients must send; required on every address but loopback
+    /// File with the token that all clients must send, on Unix sockets, too; required on every
+    /// address but loopback
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// File with a secret of 32 characters or more that servers have in common: each reads the

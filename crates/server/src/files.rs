@@ -1,11 +1,11 @@
 //! The rows of files, one file after the other: `dray load`.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::{DataType, Schema, SchemaRef};
+use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::DataFusionError;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::ExecutionPlan;
@@ -82,17 +82,13 @@ impl FileRows {
             let frame = context.table(name(number)).await?;
             let task = Arc::new(frame.task_ctx());
             let plan = frame.create_physical_plan().await?;
-            match &first {
-                None => first = Some(plan.schema()),
-                Some(first) if columns(first) == columns(&plan.schema()) => {}
-                Some(_) => {
-                    let other = inputs[0].display();
-                    let what = format!(
-                        "{} has other columns than {other}; load them separately",
-                        path.display()
-                    );
-                    return Err(ReadError::Usage(what));
+            let schema = plan.schema();
+            match (&first, inputs.first()) {
+                (Some(first), Some(other)) => {
+                    check_columns((other, first), (path, &schema), "load")
+                        .map_err(ReadError::Usage)?
                 }
+                _ => first = Some(schema),
             }
             scans.push((plan, task));
         }
@@ -130,7 +126,28 @@ impl FileRows {
     }
 }
 
-/// The names and types of columns, which must be the same in all files.
-fn columns(schema: &Schema) -> Vec<(&String, &DataType)> {
-    schema.fields().iter().map(|field| (field.name(), field.data_type())).collect()
+/// Fails if two inputs of a command have other columns. `verb` is what it does with them.
+pub(crate) fn check_columns(
+    (first, of_first): (&Path, &Schema),
+    (second, of_second): (&Path, &Schema),
+    verb: &str,
+) -> Result<(), String> {
+    let names = |schema: &Schema| {
+        schema.fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>()
+    };
+    let (first, second) = (first.display(), second.display());
+    if names(of_first) != names(of_second) {
+        return Err(format!("{second} has other columns than {first}; {verb} them separately"));
+    }
+    let mut pairs = of_first.fields().iter().zip(of_second.fields());
+    match pairs.find(|(a, b)| a.data_type() != b.data_type()) {
+        None => Ok(()),
+        Some((a, b)) => Err(format!(
+            "column '{}' is {} in {first} and {} in {second}; put CSV or JSON files into one \
+             folder, where types fit all of them, or {verb} the files separately",
+            a.name(),
+            a.data_type(),
+            b.data_type()
+        )),
+    }
 }

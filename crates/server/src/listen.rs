@@ -147,7 +147,7 @@ impl Listener {
 }
 
 /// Creates a Unix socket that only this user can connect to, from the moment its file exists:
-/// access to the file replaces the token.
+/// without a token, access to the file is what admits a client.
 fn bind_private(path: &Path) -> io::Result<UnixListener> {
     use std::os::unix::fs::PermissionsExt;
     let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None)?;

@@ -260,10 +260,12 @@ fn what_is_wrong_is_said() {
     let path = |name: &str| folder.path().join(name).display().to_string();
     std::fs::write(path("in.csv"), csv(&lines(20_000))).unwrap();
     std::fs::write(path("other.csv"), "a,b\n1,2\n").unwrap();
+    std::fs::write(path("half.csv"), "a,b\n1,2.5\n").unwrap();
     std::fs::write(path("out.csv"), "precious").unwrap();
-    let cases: [(&[&str], i32, &str); 8] = [
+    let cases: [(&[&str], i32, &str); 9] = [
         (&["in.csv", "--by", "x"], 2, "there is no column \"x\"; there are number, text, row"),
         (&["in.csv", "other.csv", "--by", "a"], 2, "has other columns than"),
+        (&["other.csv", "half.csv", "--by", "a"], 2, "column 'b' is Int64 in "),
         (&["none.csv", "--by", "a"], 2, "none.csv"),
         (&["in.csv", "--by", "row:desc:asc"], 2, "says twice how to sort"),
         (&["in.csv"], 2, "--by"),

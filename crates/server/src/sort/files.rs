@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::{Field, SchemaRef};
+use arrow::datatypes::SchemaRef;
 use datafusion::common::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::GreedyMemoryPool;
@@ -24,6 +24,7 @@ use super::{ExternalSortExec, SortRequest, decimals, footprint};
 use crate::arrow_batch_size::batch_bytes_max;
 use crate::catalog::{self, CatalogError, CatalogOptions, TableSpec};
 use crate::engine::execution_error;
+use crate::files::check_columns;
 
 /// The least memory for the sort itself, if the total is not less.
 pub const SORT_BYTES_MIN: usize = 16 << 20;
@@ -133,21 +134,14 @@ impl FileSort {
         let mut all: Option<DataFrame> = None;
         for (number, path) in self.inputs.iter().enumerate() {
             let frame = context.table(name(number)).await?;
-            all = Some(match all {
-                None => frame,
-                Some(all) if columns(&all) == columns(&frame) => all.union(frame)?,
-                Some(_) => {
-                    let first = self
-                        .inputs
-                        .first()
-                        .map(|path| path.display().to_string())
-                        .unwrap_or_default();
-                    let what = format!(
-                        "{} has other columns than {first}; sort them separately",
-                        path.display()
-                    );
-                    return Err(SortError::Usage(what));
+            all = Some(match (all, self.inputs.first()) {
+                (Some(all), Some(first)) => {
+                    let (columns, others) = (all.schema().as_arrow(), frame.schema().as_arrow());
+                    check_columns((first, columns), (path, others), "sort")
+                        .map_err(SortError::Usage)?;
+                    all.union(frame)?
                 }
+                _ => frame,
             });
         }
         let Some(all) = all else {
@@ -225,12 +219,6 @@ impl FileSort {
         let ordering = LexOrdering::new(by.into_iter().map(expression));
         ordering.ok_or_else(|| SortError::Usage("the files have no columns".to_owned()))
     }
-}
-
-/// The names and types of columns, which must be the same in all files.
-fn columns(frame: &DataFrame) -> Vec<(String, arrow::datatypes::DataType)> {
-    let column = |field: &Arc<Field>| (field.name().clone(), field.data_type().clone());
-    frame.schema().fields().iter().map(column).collect()
 }
 
 impl SortedFiles {
