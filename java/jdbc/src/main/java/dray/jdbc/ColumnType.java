@@ -121,7 +121,7 @@ record ColumnType(Field field, Appender.Maker appender) {
         /** The text of the value, with the name of its type. */
         private ColumnType text() throws SQLException {
             return column(ArrowType.Utf8.INSTANCE,
-                    product == Product.SQLITE ? Dynamic::texts : Texts::strings,
+                    product == Product.SQLITE ? Dynamic::digits : Texts::strings,
                     Map.of(NAMED, typeName()));
         }
 

@@ -1,5 +1,6 @@
 package dray.jdbc;
 
+import java.math.BigDecimal;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import org.apache.arrow.vector.BigIntVector;
@@ -57,11 +58,22 @@ final class Dynamic {
     static Appender texts(FieldVector vector) {
         var texts = (VarCharVector) vector;
         return (rows, column, at) -> {
-            if (rows.getObject(column) instanceof byte[] bytes) {
-                throw wrong(vector, bytes, "texts");
+            Object value = rows.getObject(column);
+            if (value instanceof byte[] || value instanceof Double) {
+                throw wrong(vector, value, "texts");
             }
-            return Texts.append(texts, at, rows.getString(column));
+            return Texts.append(texts, at, value == null ? null : value.toString());
         };
+    }
+
+    /** Texts, and the digits of numbers, of which the driver's text of a double has only 15. */
+    static Appender digits(FieldVector vector) {
+        var texts = (VarCharVector) vector;
+        var others = texts(vector);
+        return (rows, column, at) -> rows.getObject(column) instanceof Double number
+                && Double.isFinite(number)
+                ? Texts.append(texts, at, new BigDecimal(number.toString()).toPlainString())
+                : others.append(rows, column, at);
     }
 
     static Appender bytes(FieldVector vector) {

@@ -79,6 +79,9 @@ class OtherDatabasesTest {
                 "INSERT INTO t VALUES (-9223372036854775808, 1e300, 'ü', X'00ff', 1.25,"
                 + " '2024-02-29', '2024-02-29 12:34:56.5', 2),"
                 + " (NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+                "CREATE TABLE numbers (n decimal(10, 2))",
+                "INSERT INTO numbers VALUES (0.1 + 0.2), (1e21), (0.1), (7.0),"
+                + " (9007199254740993), ('abc'), (NULL)",
                 "CREATE TABLE mixed (i integer, d date, o boolean, s text)",
                 "INSERT INTO mixed VALUES (1, 5, 0, 'a'), ('x', 6, 'x', X'00')");
         try (var bridge = BridgeProcess.open(folder, uri, false)) {
@@ -91,6 +94,11 @@ class OtherDatabasesTest {
                 var mixed = bridge.query("SELECT " + column + " FROM mixed");
                 assertTrue(mixed.message().startsWith("column " + column + ": "), column);
             }
+            assertEquals("[[0.30000000000000004], [1000000000000000000000], [0.1], [7],"
+                    + " [9007199254740993], [abc], [null]]",
+                    bridge.query("SELECT n FROM numbers").texts().toString());
+            var real = bridge.query("SELECT 'a' AS s UNION ALL SELECT 0.1");
+            assertTrue(real.message().startsWith("column s: a value of the type Double"));
             // The file is open for reading alone.
             var refused = bridge.query("WITH x AS (SELECT 1) INSERT INTO t (i) VALUES (1)");
             assertEquals("execution", refused.kind());
