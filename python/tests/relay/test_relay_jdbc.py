@@ -385,13 +385,16 @@ def test_mysql(maria: MariaServer, driver: str) -> None:
             maria.run(
                 "SET sql_mode = ''",
                 "CREATE OR REPLACE TABLE jdbc_types (a tinyint(1), b bigint unsigned, c year, "
-                "d bit(9), e datetime(6), f decimal(65,30), g date, h time)",
+                "d bit(9), e datetime(6), f decimal(65,30), g date, h time, i float, j float, "
+                "k double(10,2))",
                 "INSERT INTO jdbc_types VALUES (2, 18446744073709551615, 2024, b'100000001', "
-                "'9999-12-31 23:59:59.999999', 1.5, '0001-01-01', '12:34:56'), "
-                "(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
-                "CREATE OR REPLACE TABLE jdbc_strange (d date, e datetime, t time, u time)",
-                "INSERT INTO jdbc_strange VALUES "
-                "('0000-00-00', '0000-00-00 00:00:00', '-12:00:00', '100:00:00')",
+                "'9999-12-31 23:59:59.999999', 1.5, '0001-01-01', '12:34:56', 16777216, "
+                "1.2345678, 12345678.9), "
+                "(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+                "CREATE OR REPLACE TABLE jdbc_strange (d date, e datetime, t time, u time, "
+                "v time(6))",
+                "INSERT INTO jdbc_strange VALUES ('0000-00-00', '0000-00-00 00:00:00', "
+                "'-12:00:00', '100:00:00', '-00:00:00.000001')",
             )
             table = client.query("SELECT * FROM jdbc_types").arrow()
             assert table.schema.field("b").type == pa.uint64()
@@ -400,9 +403,10 @@ def test_mysql(maria: MariaServer, driver: str) -> None:
                 *(2, 2**64 - 1, 2024, b"\1\1"),
                 datetime.datetime(9999, 12, 31, 23, 59, 59, 999999),
                 *(Decimal("1.5"), datetime.date(1, 1, 1), datetime.time(12, 34, 56)),
+                *(16777216.0, 1.2345677614212036, 12345678.9),
             )
-            assert second == (None,) * 8
-            for column in "detu":
+            assert second == (None,) * 11
+            for column in "detuv":
                 with pytest.raises(dray.ExecutionError):
                     client.query(f"SELECT {column} FROM jdbc_strange").arrow()
             result = client.query("SELECT a.seq AS i FROM seq_1_to_1000000000 a")
@@ -422,3 +426,20 @@ def test_mysql(maria: MariaServer, driver: str) -> None:
             assert one(client, "SELECT connection_id()") == session
             # To read all rows takes many minutes.
             assert time.monotonic() - start < 120
+
+
+def test_floats_that_come_as_text(maria: MariaServer) -> None:
+    """MariaDB gives six digits of them then. MySQL's driver takes no such setting from the uri."""
+    maria.run(
+        "CREATE OR REPLACE TABLE jdbc_float (f float)", "INSERT INTO jdbc_float VALUES (16777216)"
+    )
+    place = f"127.0.0.1:{maria.port}/{DATABASE}?user={USER}&useServerPrepStmts=false"
+    mysql = f"jdbc:mysql://{place}&password={quote(PASSWORD_OF_MYSQL)}"
+    mariadb = f"jdbc:mariadb://{place}&password={PASSWORD_OF_MYSQL}"
+    with relay(*sources(mysql=mysql, mariadb=mariadb)) as server:
+        with dray.connect(server.uri("mysql")) as client:
+            assert one(client, "SELECT f FROM jdbc_float") == 16777216
+        with dray.connect(server.uri("mariadb")) as client:
+            with pytest.raises(dray.ExecutionError, match="column f: .* six digits of a float"):
+                client.query("SELECT f FROM jdbc_float").arrow()
+            assert one(client, "SELECT CAST(f AS double) FROM jdbc_float") == 16777216

@@ -3,8 +3,10 @@ package dray.jdbc;
 import java.io.IOException;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
+import java.sql.ResultSetMetaData;
 import java.sql.SQLException;
 import java.util.Collections;
+import java.util.Locale;
 
 /** Runs a statement and sends its result: {@code spec/bridge.md} section 3. */
 final class Execution {
@@ -46,6 +48,7 @@ final class Execution {
 
     private long plan(PreparedStatement statement) throws SQLException, IOException, Failure {
         var columns = statement.getMetaData();
+        checkFloats(statement, columns);
         if (columns == null && ReadOnly.reads(query.sql())) {
             throw new Failure(Failure.Kind.QUERY, "0A000",
                     "the driver does not tell a statement's columns without running it",
@@ -72,7 +75,7 @@ final class Execution {
         }
         boolean complete = false;
         try {
-            long rows = send(statement.getResultSet());
+            long rows = send(statement, statement.getResultSet());
             if (database.product() != Product.SQLITE
                     && findResult(statement, statement.getMoreResults())) {
                 throw new Failure(Failure.Kind.QUERY, "0A000",
@@ -88,16 +91,35 @@ final class Execution {
     }
 
     /** Of a result that fails, the statement closes what is left. */
-    private long send(ResultSet result) throws SQLException, IOException, Failure {
+    private long send(PreparedStatement statement, ResultSet result)
+            throws SQLException, IOException, Failure {
         long rows;
-        try (var writer = new ResultWriter(
-                result.getMetaData(), database.product(), query, out)) {
+        var columns = result.getMetaData();
+        checkFloats(statement, columns);
+        try (var writer = new ResultWriter(columns, database.product(), query, out)) {
             begin();
             rows = writer.writeRows(result);
             writer.end();
         }
         result.close();
         return rows;
+    }
+
+    /** Refuses floats that the database has rounded. */
+    private void checkFloats(PreparedStatement statement, ResultSetMetaData columns)
+            throws SQLException, Failure {
+        if (columns == null || !database.product().roundsFloats(statement)) {
+            return;
+        }
+        for (int column = 1; column <= columns.getColumnCount(); column++) {
+            String type = columns.getColumnTypeName(column);
+            if (type != null && type.toUpperCase(Locale.ROOT).startsWith("FLOAT")) {
+                throw Failure.ofColumn(columns.getColumnLabel(column),
+                        "the database gives six digits of a float, unless the source's uri lets"
+                                + " it prepare statements (useServerPrepStmts=true)",
+                        "cast the column to double");
+            }
+        }
     }
 
     /** Goes on to a result of rows; those of changed rows alone are passed over. */

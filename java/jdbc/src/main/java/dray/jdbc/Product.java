@@ -1,5 +1,6 @@
 package dray.jdbc;
 
+import java.sql.Statement;
 import java.util.Locale;
 import java.util.Properties;
 
@@ -24,7 +25,10 @@ enum Product {
         };
     }
 
-    /** Properties without which values would change, or results fill the memory. The uri's win. */
+    /**
+     * Properties without which values would change, or results fill the memory. The uri's win, but
+     * not with MySQL's driver.
+     */
     Properties properties(boolean writable) {
         var properties = new Properties();
         switch (this) {
@@ -33,6 +37,8 @@ enum Product {
                 // A tinyint(1) may be 2, and a year is no date.
                 properties.setProperty("tinyInt1isBit", "false");
                 properties.setProperty("yearIsDateType", "false");
+                // As text, a float has six digits.
+                properties.setProperty("useServerPrepStmts", "true");
             }
             case SQLITE -> {
                 if (!writable) {
@@ -47,6 +53,12 @@ enum Product {
             default -> { }
         }
         return properties;
+    }
+
+    /** Whether a statement's floats come as text, rounded: it was not prepared by the server. */
+    boolean roundsFloats(Statement statement) {
+        return (this == MYSQL || this == MARIADB)
+                && !statement.getClass().getSimpleName().startsWith("Server");
     }
 
     /** The number that makes the driver give rows as they come. */

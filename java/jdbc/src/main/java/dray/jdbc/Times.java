@@ -48,6 +48,10 @@ final class Times {
         var unit = ((ArrowType.Time) vector.getField().getType()).getUnit();
         var values = new Values<>(LocalTime.class, LocalTime::parse, product);
         return (rows, column, at) -> {
+            if (product == Product.MYSQL && isNegative(rows.getBytes(column))) {
+                throw Failure.ofColumn(vector.getName(), "a time below zero",
+                        "cast the column to text");
+            }
             LocalTime value = values.next(rows, column);
             if (value == null) {
                 ((BaseFixedWidthVector) vector).setNull(at);
@@ -58,6 +62,14 @@ final class Times {
             }
             return Long.BYTES;
         };
+    }
+
+    /**
+     * The sign of a time as MySQL sends it, as text or as bytes: its driver takes some times below
+     * zero for positive.
+     */
+    private static boolean isNegative(byte[] sent) {
+        return sent != null && sent.length > 0 && (sent[0] == '-' || sent[0] == 1);
     }
 
     static Appender timestamps(FieldVector vector, Product product) {
