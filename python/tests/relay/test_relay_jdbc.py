@@ -361,6 +361,26 @@ def test_postgresql(postgres: PostgresServer) -> None:
             assert one(client, "SELECT 1") == 1
 
 
+def test_postgresql_that_is_writable(postgres: PostgresServer) -> None:
+    """Behind a comment, too, rows come as they are made, and those of changed rows."""
+    uri = f"jdbc:postgresql://127.0.0.1:{postgres.port}/{jdbc_database(postgres)}"
+    postgres.run("DROP TABLE IF EXISTS jdbc_wide", "CREATE TABLE jdbc_wide (i integer, t text)")
+    wide = "SELECT i, repeat('x', 1000) AS t FROM generate_series(1, 300000) i"
+    arguments = [*sources(pg=uri), "--source-writable", "pg", "--jdbc-memory", "48MiB"]
+    with relay(*arguments) as server, dray.connect(server.uri("pg")) as client:
+        for sql in (
+            f"/* a /* b */ */ -- c\n{wide}",
+            f"INSERT INTO jdbc_wide {wide} RETURNING *",
+            "TABLE jdbc_wide",
+        ):
+            rows = sum(batch.num_rows for batch in client.query(sql).batches())
+            assert rows == 300_000, sql
+        client.query("VACUUM jdbc_wide").arrow()
+    with postgres.connect() as oracle:
+        assert oracle.execute("SELECT count(*) FROM jdbc_wide").fetchone() == (300_000,)
+        oracle.execute("DROP TABLE jdbc_wide")
+
+
 def jdbc_database(postgres: PostgresServer) -> str:
     """The database and the user of a server, as its JDBC driver takes them."""
     with postgres.connect() as oracle:

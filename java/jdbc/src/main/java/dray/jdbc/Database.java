@@ -87,7 +87,7 @@ final class Database implements AutoCloseable {
         } else {
             // PostgreSQL's driver gives rows as they come only within a transaction, and some
             // statements run only outside.
-            boolean autoCommit = !ReadOnly.reads(query.sql());
+            boolean autoCommit = !ReadOnly.isTransactional(query.sql());
             if (connection.getAutoCommit() != autoCommit) {
                 connection.setAutoCommit(autoCommit);
             }

@@ -28,6 +28,21 @@ class ReadOnlyTest {
     }
 
     @ParameterizedTest
+    @ValueSource(strings = {"SELECT 1", "/* a */ SELECT 1", "-- a\n (--\nselect 1)",
+        "/* /* a */ -- */ WITH x AS (SELECT 1) SELECT 2", "TABLE t", "show x", "EXPLAIN SELECT 1",
+        "/**/INSERT INTO t VALUES (1) RETURNING i", "delete from t returning i"})
+    void isTransactional(String sql) {
+        assertTrue(ReadOnly.isTransactional(sql));
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"", "VACUUM", "-- SELECT 1", "/* SELECT 1", "/* SELECT */ VACUUM",
+        "CREATE INDEX CONCURRENTLY x ON t (i)", "SELECTED", "CALL p()"})
+    void isNotTransactional(String sql) {
+        assertFalse(ReadOnly.isTransactional(sql));
+    }
+
+    @ParameterizedTest
     @ValueSource(strings = {"SELECT 1", "SELECT 1;", "SELECT 1 ;\n", "SELECT ';'", "SELECT \";\"",
         "SELECT 'it''s; so' AS \"a;b\"; ", "SELECT '\\'", "SELECT $1 -- #"})
     void isOne(String sql) {
