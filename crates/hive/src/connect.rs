@@ -17,7 +17,7 @@ use crate::transport::Transport;
 use crate::uri::{Authorities, Params};
 
 /// Stands for an unlimited wait. A clock can still add it.
-const TIMEOUT_MAX: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+pub(crate) const TIMEOUT_MAX: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 /// The longest answer of a login.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 

@@ -21,7 +21,7 @@ use dray_driver::{
 use dray_net::{Socket, TICK};
 
 use crate::calls::{Client, Fetched, Handle, Info, Operation, State};
-use crate::connect::connect;
+use crate::connect::{TIMEOUT_MAX, connect};
 use crate::error::{Error, Result};
 use crate::rows::Types;
 use crate::uri::Params;
@@ -65,7 +65,7 @@ impl Session {
         keep_waiting: &mut dyn FnMut() -> bool,
     ) -> Result<Self, String> {
         let mut client = connect(params, keep_waiting)?;
-        let deadline = Instant::now() + params.connect_timeout.min(STOP_TIMEOUT) * SESSION_FACTOR;
+        let deadline = Instant::now() + session_timeout(params.connect_timeout);
         let mut check = || match (keep_waiting(), Instant::now() < deadline) {
             (false, _) => Err(Error::Stopped),
             (true, false) => Err(Error::Lost("the server did not open a session in time".into())),
@@ -118,14 +118,18 @@ impl Session {
         let mut since = None;
         let mut check = || stopping.check(&mut since);
         let ended = pass_on(&mut self.client, &operation, &self.params, sink, &mut check);
-        match self.client.is_usable() {
-            true => {
-                let closed = stop(&mut self.client, &operation, ended.is_err());
-                ended.and(closed)
-            }
-            false => ended,
+        if self.client.is_usable() {
+            // A result that is whole stays so, whatever becomes of its operation.
+            let closed = stop(&mut self.client, &operation, ended.is_err());
+            self.is_lost |= matches!(closed, Err(Error::Lost(_)));
         }
+        ended
     }
+}
+
+/// How long the server may take to open a session, by the time to connect.
+fn session_timeout(connect_timeout: Duration) -> Duration {
+    connect_timeout.saturating_mul(SESSION_FACTOR).min(TIMEOUT_MAX)
 }
 
 /// Passes on the columns and the rows of a statement.
@@ -295,12 +299,26 @@ impl dray_driver::Session for Session {
             return Err(error(ErrorKind::Query, "0A000", refused, ""));
         }
         let ended = self.execute(&statement.sql, sink);
-        self.is_lost = matches!(ended, Err(Error::Lost(_)));
+        self.is_lost |= matches!(ended, Err(Error::Lost(_)));
         match ended {
             // Nobody waits for an error.
             Err(_) if sink.is_stopped() => Ok(()),
             Err(Error::Stopped) => Ok(()),
             ended => ended.map_err(|error| error.of_source(&self.name)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_has_more_time_than_a_connection() {
+        for (connect, session) in [(1, 6), (10, 60), (120, 720)] {
+            let found = session_timeout(Duration::from_secs(connect));
+            assert_eq!(found, Duration::from_secs(session));
+        }
+        assert_eq!(session_timeout(Duration::MAX), TIMEOUT_MAX);
     }
 }
