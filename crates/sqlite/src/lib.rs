@@ -11,6 +11,7 @@ mod columns;
 mod declared;
 mod error;
 mod guard;
+mod names;
 mod session;
 mod stack;
 

@@ -15,6 +15,7 @@ use crate::bind::bind;
 use crate::columns::Columns;
 use crate::error::{End, message, of_statement, refused};
 use crate::guard::{guard, limit};
+use crate::names::name_that_is_no_text;
 use crate::stack::Stack;
 
 /// How long to wait for a program that writes.
@@ -55,9 +56,13 @@ impl Session {
             connection.busy_timeout(BUSY_TIMEOUT)?;
             // The file is read only now.
             connection.query_row("PRAGMA schema_version", (), |_| Ok(()))?;
-            guard(connection, writable, &stack)
+            let refused = name_that_is_no_text(connection)?;
+            guard(connection, writable, &stack)?;
+            Ok::<_, Error>(refused)
         };
-        read(&mut connection).map_err(|cause| message(&cause))?;
+        if let Some(refused) = read(&mut connection).map_err(|cause| message(&cause))? {
+            return Err(refused);
+        }
         let server = format!("SQLite {}", rusqlite::version());
         Ok(Self { name: name.to_owned(), connection, writable, server, stack })
     }
@@ -72,16 +77,14 @@ impl Session {
         }
     }
 
-    /// Runs a statement. It is a transaction, so its rows are of one state of the file.
+    /// Runs a statement. It is a transaction, so its rows are of one state of the file, and what it
+    /// changes stays only if all its rows have been passed on.
     fn execute(&self, statement: &Statement, sink: &mut dyn Sink) -> Result<(), End> {
         if statement.sql.contains('\0') {
             return Err(failed("42601", "a statement has a byte 0").into());
         }
         self.stack.begin();
-        let failed_by = |cause| match self.stack.is_exceeded() {
-            true => error(ErrorKind::Limit, "54001", "the statement is nested too deep", "").into(),
-            false => of_statement(&self.name, &cause),
-        };
+        let failed_by = |cause| self.failed_by(&cause);
         let mut prepared = self.prepare(&statement.sql).map_err(failed_by)?;
         if !self.writable && !prepared.readonly() {
             return Err(refused(&self.name, "it writes").into());
@@ -91,11 +94,28 @@ impl Session {
             return Err(failed("0A000", what).into());
         }
         bind(&self.name, &mut prepared, statement.parameters.as_ref())?;
+        let returns_changes = !prepared.readonly() && prepared.column_count() > 0;
+        if !returns_changes || !self.connection.is_autocommit() || is_pragma(&statement.sql) {
+            return self.pass_on(&mut prepared, statement, sink);
+        }
+        // By itself, SQLite commits even if the rows are given up.
+        let transaction = self.connection.unchecked_transaction().map_err(failed_by)?;
+        self.pass_on(&mut prepared, statement, sink)?;
+        transaction.commit().map_err(failed_by)
+    }
+
+    /// Passes the result of a statement on.
+    fn pass_on(
+        &self,
+        prepared: &mut rusqlite::Statement<'_>,
+        statement: &Statement,
+        sink: &mut dyn Sink,
+    ) -> Result<(), End> {
         let row_bytes_max = statement.limits.row_bytes_max;
         let mut rows = prepared.raw_query();
         let mut columns = None;
         let mut has_begun = false;
-        while let Some(row) = rows.next().map_err(failed_by)? {
+        while let Some(row) = rows.next().map_err(|cause| self.failed_by(&cause))? {
             // The first step compiles the statement again if another program has changed tables.
             let columns = columns.get_or_insert_with(|| Columns::of(row.as_ref(), row_bytes_max));
             columns.push(row)?;
@@ -107,8 +127,31 @@ impl Session {
             }
         }
         drop(rows);
-        let mut columns = columns.unwrap_or_else(|| Columns::of(&prepared, row_bytes_max));
+        let mut columns = columns.unwrap_or_else(|| Columns::of(prepared, row_bytes_max));
         pass_on(&mut columns, &mut has_begun, sink, statement.plan_only)
+    }
+
+    fn failed_by(&self, cause: &Error) -> End {
+        match self.stack.is_exceeded() {
+            true => error(ErrorKind::Limit, "54001", "the statement is nested too deep", "").into(),
+            false => of_statement(&self.name, cause),
+        }
+    }
+}
+
+/// Whether a statement is a PRAGMA, of which many fail or do nothing in a transaction.
+fn is_pragma(sql: &str) -> bool {
+    let mut rest = sql;
+    loop {
+        rest = rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == ';');
+        let behind = if let Some(comment) = rest.strip_prefix("--") {
+            comment.split_once('\n')
+        } else if let Some(comment) = rest.strip_prefix("/*") {
+            comment.split_once("*/")
+        } else {
+            return rest.get(..6).is_some_and(|word| word.eq_ignore_ascii_case("PRAGMA"));
+        };
+        rest = behind.map_or("", |(_, rest)| rest);
     }
 }
 

@@ -41,7 +41,7 @@ impl File {
         })
     }
 
-    fn path(&self) -> PathBuf {
+    pub fn path(&self) -> PathBuf {
         self.folder.path().join("notes.db")
     }
 }
