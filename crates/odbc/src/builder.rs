@@ -31,6 +31,8 @@ const STRING_BYTES_MAX: usize = i32::MAX as usize;
 /// A column of a batch that grows.
 pub(crate) struct Builder {
     name: String,
+    /// Whether values come as text.
+    is_text: bool,
     values: Values,
 }
 
@@ -136,7 +138,8 @@ impl Builder {
                 return Err(Failure::new(FailureKind::Internal, "", what));
             }
         };
-        Ok(Self { name: column.name.clone(), values })
+        let is_text = column.c_type == CDataType::Char;
+        Ok(Self { name: column.name.clone(), is_text, values })
     }
 
     pub(crate) fn append_null(&mut self) {
@@ -148,7 +151,7 @@ impl Builder {
     /// # Errors
     /// If the column's type does not hold it exactly.
     pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<usize, Failure> {
-        match self.values.append(bytes) {
+        match self.values.append(bytes, self.is_text) {
             Ok(count) => Ok(count),
             Err((sqlstate, cause)) => {
                 let message = format!("the column {:?} has {cause}", self.name);
@@ -167,7 +170,7 @@ impl Builder {
 type Refused = (&'static str, String);
 
 impl Values {
-    fn append(&mut self, bytes: &[u8]) -> Result<usize, Refused> {
+    fn append(&mut self, bytes: &[u8], is_text: bool) -> Result<usize, Refused> {
         match self {
             Self::Boolean(builder) => {
                 let value = match bytes {
@@ -188,17 +191,14 @@ impl Values {
             Self::UInt64(builder) => fixed(builder, bytes, u64::from_ne_bytes),
             Self::Float32(builder) => fixed(builder, bytes, f32::from_ne_bytes),
             Self::Float64(builder) => fixed(builder, bytes, f64::from_ne_bytes),
-            Self::Date(builder) => {
-                let date = time::date(bytes).ok_or_else(|| (TIME, date_refused(bytes)))?;
-                push(builder, date)
-            }
+            Self::Date(builder) => push(builder, date_of(bytes, is_text)?),
             Self::TimeMicrosecond(builder) => push(builder, time_of(bytes, TimeUnit::Microsecond)?),
             Self::TimeNanosecond(builder) => push(builder, time_of(bytes, TimeUnit::Nanosecond)?),
             Self::TimestampMicrosecond(builder) => {
-                push(builder, timestamp_of(bytes, TimeUnit::Microsecond)?)
+                push(builder, timestamp_of(bytes, is_text, TimeUnit::Microsecond)?)
             }
             Self::TimestampNanosecond(builder) => {
-                push(builder, timestamp_of(bytes, TimeUnit::Nanosecond)?)
+                push(builder, timestamp_of(bytes, is_text, TimeUnit::Nanosecond)?)
             }
             Self::Decimal128(builder, precision, scale) => {
                 let value = decimal::parse(bytes, *precision, *scale);
@@ -289,22 +289,37 @@ fn time_of(bytes: &[u8], unit: TimeUnit) -> Result<i64, Refused> {
     })
 }
 
-fn timestamp_of(bytes: &[u8], unit: TimeUnit) -> Result<i64, Refused> {
-    time::timestamp(bytes, unit).ok_or_else(|| (TIME, date_refused(bytes)))
+fn date_of(bytes: &[u8], is_text: bool) -> Result<i32, Refused> {
+    let date = if is_text { time::date_of_text(bytes) } else { time::date(bytes) };
+    date.ok_or_else(|| date_refused(bytes, is_text))
 }
 
-fn date_refused(bytes: &[u8]) -> String {
+fn timestamp_of(bytes: &[u8], is_text: bool, unit: TimeUnit) -> Result<i64, Refused> {
+    let timestamp = match is_text {
+        true => time::timestamp_of_text(bytes, unit),
+        false => time::timestamp(bytes, unit),
+    };
+    timestamp.ok_or_else(|| date_refused(bytes, is_text))
+}
+
+fn date_refused(bytes: &[u8], is_text: bool) -> Refused {
+    let date = if is_text { String::from_utf8_lossy(bytes).into_owned() } else { written(bytes) };
+    (TIME, format!("the date {date}, which its type does not hold; cast it to text"))
+}
+
+/// A date or a timestamp in its structure, as text.
+fn written(bytes: &[u8]) -> String {
     let word = |at: usize| {
         let word = bytes.get(at..at + 2).and_then(|word| word.try_into().ok());
         word.map_or(0, u16::from_ne_bytes)
     };
     let year = word(0).cast_signed();
-    let mut text = format!("the date {year:04}-{:02}-{:02}", word(2), word(4));
+    let mut text = format!("{year:04}-{:02}-{:02}", word(2), word(4));
     if let Some(fraction) = bytes.get(12..16).and_then(|bytes| bytes.try_into().ok()) {
         let fraction = u32::from_ne_bytes(fraction);
         text += &format!(" {:02}:{:02}:{:02}.{fraction:09}", word(6), word(8), word(10));
     }
-    text + ", which its type does not hold; cast it to text"
+    text
 }
 
 fn decimal_refused(bytes: &[u8], precision: u8, scale: u8) -> Refused {

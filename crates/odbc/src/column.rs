@@ -10,7 +10,7 @@ use crate::odbc::Described;
 const BLOCK_LENGTH_MAX: usize = 8192;
 /// The bytes that a value without a known limit has at most, before it is fetched piece by piece.
 const LONG_BYTES: usize = 8192;
-/// The room for a time as text: `23:59:59.999999999`, and more.
+/// The room for a date and a time as text: `2024-02-29 23:59:59.999999999`, and more.
 const TIME_BYTES: usize = 32;
 /// The room for a type that is fetched as a short text.
 const SHORT_TEXT_LENGTH: usize = 64;
@@ -28,13 +28,14 @@ const SS_UDT: SqlDataType = SqlDataType(-151);
 /// The types of intervals.
 const INTERVALS: std::ops::RangeInclusive<i16> = 101..=113;
 
-/// What a database and its driver do with texts.
+/// What is asked of a driver, beside what it says of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Texts {
-    /// `Char` for UTF-8, or `WChar` for UTF-16.
-    pub(crate) c_type: CDataType,
-    /// Whether no text is longer than its column is declared.
-    pub(crate) limits_lengths: bool,
+pub(crate) struct Asked {
+    /// As which type of C texts come: `Char` for UTF-8, or `WChar` for UTF-16.
+    pub(crate) texts: CDataType,
+    /// Whether dates and timestamps come as text: in their structures, MariaDB's and MySQL's
+    /// drivers make NULL of dates that the calendar lacks.
+    pub(crate) dates_as_text: bool,
 }
 
 /// A column of a result.
@@ -53,10 +54,8 @@ pub(crate) struct Column {
 
 impl Column {
     /// Of a column as its driver describes it.
-    pub(crate) fn of(described: &Described, texts: Texts) -> Self {
-        let Described { name, sql_type, digits, is_unsigned, .. } = described;
-        let size = &described.size;
-        let length = if texts.limits_lengths { *size } else { 0 };
+    pub(crate) fn of(described: &Described, asked: Asked) -> Self {
+        let Described { name, sql_type, size, digits, is_unsigned } = described;
         let (c_type, data_type, width) = match *sql_type {
             SqlDataType::EXT_BIT => (CDataType::Bit, DataType::Boolean, 1),
             SqlDataType::EXT_TINY_INT if *is_unsigned => (CDataType::UTinyInt, DataType::UInt8, 1),
@@ -71,9 +70,15 @@ impl Column {
             SqlDataType::FLOAT | SqlDataType::DOUBLE => (CDataType::Double, DataType::Float64, 8),
             SqlDataType::NUMERIC | SqlDataType::DECIMAL => match decimal(*size, *digits) {
                 Some((data_type, width)) => (CDataType::Char, data_type, width),
-                None => return Self::text(name, texts, SHORT_TEXT_LENGTH * 4),
+                None => return Self::text(name, asked, SHORT_TEXT_LENGTH * 4),
             },
+            SqlDataType::DATE if asked.dates_as_text => {
+                (CDataType::Char, DataType::Date32, TIME_BYTES)
+            }
             SqlDataType::DATE => (CDataType::TypeDate, DataType::Date32, 6),
+            SqlDataType::TIMESTAMP if asked.dates_as_text => {
+                (CDataType::Char, DataType::Timestamp(unit(*digits), None), TIME_BYTES)
+            }
             SqlDataType::TIMESTAMP => {
                 (CDataType::TypeTimestamp, DataType::Timestamp(unit(*digits), None), 16)
             }
@@ -83,30 +88,30 @@ impl Column {
             }
             SqlDataType::EXT_GUID => (CDataType::Guid, DataType::FixedSizeBinary(16), 16),
             SqlDataType::EXT_BINARY | SqlDataType::EXT_VAR_BINARY => {
-                return Self::binary(name, length);
+                return Self::binary(name, *size);
             }
             SqlDataType::EXT_LONG_VAR_BINARY | SS_UDT => return Self::binary(name, 0),
             SqlDataType::CHAR
             | SqlDataType::VARCHAR
             | SqlDataType::EXT_W_CHAR
-            | SqlDataType::EXT_W_VARCHAR => return Self::text(name, texts, length),
-            SS_TIMESTAMP_OFFSET => return Self::text(name, texts, SHORT_TEXT_LENGTH),
+            | SqlDataType::EXT_W_VARCHAR => return Self::text(name, asked, *size),
+            SS_TIMESTAMP_OFFSET => return Self::text(name, asked, SHORT_TEXT_LENGTH),
             SqlDataType(interval) if INTERVALS.contains(&interval) => {
-                return Self::text(name, texts, SHORT_TEXT_LENGTH);
+                return Self::text(name, asked, SHORT_TEXT_LENGTH);
             }
             // Long texts, and types that are not known.
-            _ => return Self::text(name, texts, 0),
+            _ => return Self::text(name, asked, 0),
         };
         let is_uuid = *sql_type == SqlDataType::EXT_GUID;
         Self { name: name.clone(), data_type, is_uuid, c_type, width, is_long: false }
     }
 
     /// A text of at most `length` characters; of any length if that is 0 or large.
-    fn text(name: &str, texts: Texts, length: usize) -> Self {
+    fn text(name: &str, asked: Asked, length: usize) -> Self {
         let is_long = !(1..=BLOCK_LENGTH_MAX).contains(&length);
         // A character has at most four bytes in either encoding, and a zero follows.
         let width = if is_long { LONG_BYTES } else { length * 4 + 2 };
-        let (c_type, data_type) = (texts.c_type, DataType::Utf8);
+        let (c_type, data_type) = (asked.texts, DataType::Utf8);
         Self { name: name.to_owned(), data_type, is_uuid: false, c_type, width, is_long }
     }
 
@@ -161,11 +166,11 @@ fn unit(digits: i16) -> TimeUnit {
 mod tests {
     use super::*;
 
-    const TEXTS: Texts = Texts { c_type: CDataType::WChar, limits_lengths: true };
+    const ASKED: Asked = Asked { texts: CDataType::WChar, dates_as_text: false };
 
     fn column(sql_type: i16, size: usize, digits: i16) -> Column {
         let (name, sql_type) = ("c".to_owned(), SqlDataType(sql_type));
-        Column::of(&Described { name, sql_type, size, digits, is_unsigned: false }, TEXTS)
+        Column::of(&Described { name, sql_type, size, digits, is_unsigned: false }, ASKED)
     }
 
     #[test]
@@ -200,8 +205,5 @@ mod tests {
         }
         assert_eq!(column(12, 100, 0).width, 402);
         assert!(!column(12, 8192, 0).is_long);
-        let (name, sql_type) = ("c".to_owned(), SqlDataType::VARCHAR);
-        let described = Described { name, sql_type, size: 255, digits: 0, is_unsigned: false };
-        assert!(Column::of(&described, Texts { limits_lengths: false, ..TEXTS }).is_long);
     }
 }

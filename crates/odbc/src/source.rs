@@ -6,7 +6,7 @@ use dray_bridge::program::{Database, Output, Statement as Query};
 use dray_bridge::{Failure, FailureKind, Open};
 use odbc_sys::{CDataType, InfoType};
 
-use crate::column::{Column, Texts};
+use crate::column::{Asked, Column};
 use crate::connection_string::ConnectionString;
 use crate::fetch::{Extensions, Rows, schema};
 use crate::odbc::{Buffer, Cancel, Cell, Connection, Diagnostic, Statement};
@@ -24,6 +24,10 @@ impl dray_bridge::program::Opener for Opener {
         let redacted = |failure: Failure| redact(&string, failure);
         let opened = Connection::open(string.reveal(), !open.writable);
         let connection = opened.map_err(|cause| redacted(not_connected(cause)))?;
+        let product = connection.info_text(InfoType::DbmsName);
+        if product == "SQLite" {
+            return Err(sqlite_refused());
+        }
         let has_transactions = connection.info_number(InfoType::TransactionCapable) != Some(0);
         let rolls_back = !open.writable && has_transactions;
         if rolls_back {
@@ -31,10 +35,9 @@ impl dray_bridge::program::Opener for Opener {
         }
         let extensions = connection.info_number(InfoType::GetDataExtensions).unwrap_or(0);
         let cancel = Arc::default();
-        let texts = Texts {
-            c_type: text_type(&connection, &cancel),
-            // SQLite stores texts of any length, whatever its columns are declared as.
-            limits_lengths: connection.info_text(InfoType::DbmsName) != "SQLite",
+        let asked = Asked {
+            texts: text_type(&connection, &cancel),
+            dates_as_text: matches!(product.as_str(), "MariaDB" | "MySQL"),
         };
         if rolls_back {
             connection.rollback().map_err(|cause| redacted(cause.into()))?;
@@ -44,7 +47,7 @@ impl dray_bridge::program::Opener for Opener {
             string,
             rolls_back,
             extensions: Extensions(extensions),
-            texts,
+            asked,
             cancel,
         }))
     }
@@ -57,7 +60,7 @@ struct Source {
     /// Whether statements run in transactions that are rolled back.
     rolls_back: bool,
     extensions: Extensions,
-    texts: Texts,
+    asked: Asked,
     cancel: Arc<Cancel>,
 }
 
@@ -124,7 +127,7 @@ impl Source {
 
     fn columns(&self, statement: &mut Statement<'_>) -> Result<Vec<Column>, Failure> {
         let described = statement.describe()?;
-        Ok(described.iter().map(|column| Column::of(column, self.texts)).collect())
+        Ok(described.iter().map(|column| Column::of(column, self.asked)).collect())
     }
 }
 
@@ -154,6 +157,14 @@ fn not_connected(mut cause: Diagnostic) -> Failure {
                           and odbcinst -q -s the data sources";
     }
     Failure { kind: FailureKind::Connection, ..Failure::from(cause) }
+}
+
+/// SQLite's driver cuts integers to the width of their declared type, gives 15 digits of floats,
+/// and makes NULL or 0 of other values, all without a warning.
+fn sqlite_refused() -> Failure {
+    let what = "the ODBC driver of SQLite changes values without saying so; the source \
+                sqlite:PATH reads SQLite's files itself";
+    Failure { usable: false, ..Failure::new(FailureKind::Connection, UNSUPPORTED, what) }
 }
 
 /// A failure after which the connection can't be used.

@@ -1,4 +1,4 @@
-//! Dates and times in the structures of C, and times as text.
+//! Dates and times in the structures of C, and as text.
 
 use arrow_schema::TimeUnit;
 use dray_format::calendar;
@@ -25,6 +25,24 @@ pub(crate) fn timestamp(bytes: &[u8], unit: TimeUnit) -> Option<i64> {
     };
     let nanoseconds = u32::from_ne_bytes(bytes.get(12..16)?.try_into().ok()?);
     let time = of_day(word(6)?, word(8)?, word(10)?, nanoseconds, unit)?;
+    since_epoch(days, time, unit)
+}
+
+/// The days since 1970 of a text such as `2024-02-29`; None if there is no such date.
+pub(crate) fn date_of_text(text: &[u8]) -> Option<i32> {
+    let &[y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2] = text.trim_ascii() else { return None };
+    let year = i32::from(two(y1, y2)?) * 100 + i32::from(two(y3, y4)?);
+    calendar::days(year, two(m1, m2)?, two(d1, d2)?)
+}
+
+/// The time since 1970 of a text such as `2024-02-29 12:34:56.789`; None if there is no such time,
+/// or the unit does not hold it.
+pub(crate) fn timestamp_of_text(text: &[u8], unit: TimeUnit) -> Option<i64> {
+    let (date, rest) = text.trim_ascii().split_at_checked(10)?;
+    since_epoch(date_of_text(date)?.into(), time(rest.strip_prefix(b" ")?, unit)?, unit)
+}
+
+fn since_epoch(days: i64, time: i64, unit: TimeUnit) -> Option<i64> {
     days.checked_mul(DAY_SECONDS)?.checked_mul(per_second(unit))?.checked_add(time)
 }
 
@@ -34,22 +52,28 @@ pub(crate) fn time(text: &[u8], unit: TimeUnit) -> Option<i64> {
     let text = text.trim_ascii();
     let (clock, fraction) = text.split_at(text.len().min(8));
     let &[h1, h2, b':', m1, m2, b':', s1, s2] = clock else { return None };
-    let two = |tens: u8, ones: u8| {
-        let digit = |byte: u8| byte.checked_sub(b'0').filter(|digit| *digit <= 9).map(u32::from);
-        Some(digit(tens)? * 10 + digit(ones)?)
-    };
     let nanoseconds = match fraction {
         [] => 0,
         [b'.', digits @ ..] if (1..=9).contains(&digits.len()) => {
             let zeros = std::iter::repeat_n(&b'0', 9 - digits.len());
-            digits.iter().chain(zeros).try_fold(0_u32, |value, byte| {
-                let digit = byte.checked_sub(b'0').filter(|digit| *digit <= 9)?;
-                Some(value * 10 + u32::from(digit))
-            })?
+            digits
+                .iter()
+                .chain(zeros)
+                .try_fold(0_u32, |value, byte| Some(value * 10 + u32::from(digit(*byte)?)))?
         }
         _ => return None,
     };
-    of_day(two(h1, h2)?, two(m1, m2)?, two(s1, s2)?, nanoseconds, unit)
+    let [hour, minute, second] = [two(h1, h2)?, two(m1, m2)?, two(s1, s2)?].map(u32::from);
+    of_day(hour, minute, second, nanoseconds, unit)
+}
+
+/// The number of two digits.
+fn two(tens: u8, ones: u8) -> Option<u8> {
+    Some(digit(tens)? * 10 + digit(ones)?)
+}
+
+fn digit(byte: u8) -> Option<u8> {
+    byte.checked_sub(b'0').filter(|digit| *digit <= 9)
 }
 
 /// The time since midnight.
@@ -116,5 +140,22 @@ mod tests {
             assert_eq!(micros(none), None, "{none}");
         }
         assert_eq!(time(b"00:00:00.1234567", TimeUnit::Nanosecond), Some(123_456_700));
+    }
+
+    #[test]
+    fn dates_as_text() {
+        let date = |text: &str| date_of_text(text.as_bytes());
+        assert_eq!((date("1970-01-02"), date("2024-02-29")), (Some(1), Some(19_782)));
+        for none in ["0000-00-00", "2024-00-10", "2024-02-30", "24-02-29", "2024-02-2x", ""] {
+            assert_eq!(date(none), None, "{none}");
+        }
+        let micros = |text: &str| timestamp_of_text(text.as_bytes(), TimeUnit::Microsecond);
+        assert_eq!(micros("1970-01-01 00:00:01"), Some(1_000_000));
+        assert_eq!(micros("1969-12-31 23:59:59.999999"), Some(-1));
+        assert_eq!(micros("9999-12-31 23:59:59"), Some(253_402_300_799_000_000));
+        for none in ["0000-00-00 00:00:00", "1970-01-01", "1970-01-01T00:00:01", "1970-01-01 "] {
+            assert_eq!(micros(none), None, "{none}");
+        }
+        assert_eq!(timestamp_of_text(b"9999-12-31 23:59:59", TimeUnit::Nanosecond), None);
     }
 }

@@ -34,21 +34,21 @@ MARIA_TABLE = """
 CREATE OR REPLACE TABLE odbc_types (
     id int, ti tinyint, tu tinyint unsigned, si smallint, su smallint unsigned, iu int unsigned,
     bi bigint, bu bigint unsigned, f float, d double, dec1 decimal(10,2), dec2 decimal(65,30),
-    v varchar(20), c char(3), t text, lt longtext, vb varbinary(8), lb longblob, da date,
+    f2 float, v varchar(20), c char(3), t text, lt longtext, vb varbinary(8), lb longblob, da date,
     dt datetime, dt3 datetime(3), dt6 datetime(6), tm time(6), b1 bit(1), y year, e enum('a','b'))
 """
 MARIA_ROWS = """
 INSERT INTO odbc_types VALUES
     (1, -128, 255, -32768, 65535, 4294967295, -9223372036854775808, 18446744073709551615, 1.5,
      1e300, -12345678.91, -12345678901234567890123456789012345.123456789012345678901234567890,
-     'aé語🐎', 'xyz', 'text', repeat('é🐎', 500), x'00ff', x'0102', '2024-02-29',
+     16777216, 'aé語🐎', 'xyz', 'text', repeat('é🐎', 500), x'00ff', x'0102', '2024-02-29',
      '2024-02-29 12:34:56', '2024-02-29 12:34:56.123', '2024-02-29 12:34:56.123456',
      '23:59:59.999999', 1, 2024, 'b'),
-    (2, 127, 0, 0, 0, 0, 9223372036854775807, 0, -0.25, -2.5, 0.01, 0, '', '', '', '', '', '',
-     '1000-01-01', '1000-01-01 00:00:00', '9999-12-31 23:59:59.999', '1969-12-31 23:59:59.999999',
-     '00:00:00', 0, 1901, 'a'),
+    (2, 127, 0, 0, 0, 0, 9223372036854775807, 0, -0.25, -2.5, 0.01, 0, 1.2345678, '', '', '', '',
+     '', '', '1000-01-01', '1000-01-01 00:00:00', '9999-12-31 23:59:59.999',
+     '1969-12-31 23:59:59.999999', '00:00:00', 0, 1901, 'a'),
     (3, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-     NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)
+     NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)
 """
 POSTGRES = """
 DROP TABLE IF EXISTS odbc_types;
@@ -154,6 +154,32 @@ def test_no_value_is_changed_silently(odbc: Relay) -> None:
                 client.query(sql).arrow()
             assert str(caught.value.sqlstate).startswith("22")
             assert one(client, "SELECT 1") == 1
+
+
+def test_dates_that_the_calendar_lacks(odbc: Relay, maria: MariaServer) -> None:
+    """MariaDB's driver makes NULL of some in a structure, and passes others on."""
+    with maria.connect() as oracle, oracle.cursor() as cursor:
+        cursor.execute("SET sql_mode = 'ALLOW_INVALID_DATES'")
+        cursor.execute("CREATE OR REPLACE TABLE odbc_zero (id int, d date, t datetime(6))")
+        for i, date in enumerate(["0000-00-00", "2024-00-10", "2024-02-31"]):
+            cursor.execute(f"INSERT INTO odbc_zero VALUES ({i}, '{date}', '{date} 01:02:03.5')")
+        cursor.execute("INSERT INTO odbc_zero VALUES (3, 0, 0), (4, NULL, NULL)")
+    with dray.connect(odbc.uri("maria")) as client:
+        for column, suffix in [("d", ""), ("t", " 01:02:03.500000")]:
+            for i, date in enumerate(["0000-00-00", "2024-00-10", "2024-02-31"]):
+                sql = f"SELECT {column} FROM odbc_zero WHERE id = "
+                expected = f'the column "{column}" has the date {date}{suffix}, which'
+                for where, parameters in [(str(i), None), ("?", [i])]:
+                    with pytest.raises(dray.ExecutionError, match=re.escape(expected)) as caught:
+                        client.query(sql + where, parameters).arrow()
+                    assert caught.value.sqlstate == "22008"
+        with pytest.raises(dray.ExecutionError, match="has the date 0000-00-00 00:00:00"):
+            client.query("SELECT t FROM odbc_zero WHERE id = 3").arrow()
+        nulls = client.query("SELECT d, t FROM odbc_zero WHERE id = ?", [4]).arrow()
+        assert nulls.to_pylist() == [{"d": None, "t": None}]
+        dates = client.query("SELECT da, dt6 FROM odbc_types WHERE id = ?", [1]).arrow()
+        at = datetime.datetime(2024, 2, 29, 12, 34, 56, 123456)
+        assert dates.to_pylist() == [{"da": at.date(), "dt6": at}]
 
 
 def test_results_without_rows(odbc: Relay, client: dray.Connection, name: str) -> None:
@@ -458,17 +484,18 @@ def test_without_the_program(maria: MariaServer, tmp_path: Path) -> None:
             os.environ["DRAY_BINARY"] = previous
 
 
-def test_sqlite(tmp_path: Path) -> None:
-    """Its columns take values of any length, whatever they are declared as."""
+def test_sqlite_is_refused(tmp_path: Path) -> None:
+    """Its driver changes values without a warning, whatever they are bound as."""
     path = tmp_path / "a.db"
     with sqlite3.connect(path) as database:
-        database.execute("CREATE TABLE t (i integer, v varchar(5), b blob, d date)")
-        rows = [(1, "é" * 100_000, b"\0\xff" * 1000, "2024-02-29"), (2, None, None, None)]
-        database.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", rows)
-    with relay(*sources(lite=f"odbc:Driver={{SQLite3}};Database={path}")) as server:
+        database.execute("CREATE TABLE t (i integer)")
+        database.execute("INSERT INTO t VALUES (3000000000)")
+    odbc = f"odbc:Driver={{SQLite3}};Database={path}"
+    with relay(*sources(lite=odbc, own=f"sqlite:{path}")) as server:
         with dray.connect(server.uri("lite")) as client:
-            found = client.query("SELECT * FROM t ORDER BY i").arrow().to_pylist()
-            date = datetime.date(2024, 2, 29)
-            assert found[0] == {"i": 1, "v": "é" * 100_000, "b": b"\0\xff" * 1000, "d": date}
-            assert found[1] == {"i": 2, "v": None, "b": None, "d": None}
-            assert one(client, "SELECT count(*) FROM t") == 2
+            for _ in range(2):
+                with pytest.raises(dray.ConnectionError, match="sqlite:PATH reads") as caught:
+                    client.query("SELECT i FROM t").arrow()
+                assert caught.value.sqlstate == "0A000"
+        with dray.connect(server.uri("own")) as client:
+            assert one(client, "SELECT i FROM t") == 3_000_000_000

@@ -60,8 +60,9 @@ impl Statement<'_> {
         Ok(set)
     }
 
-    /// Gives the columns their buffers, of which the first `bound` are filled by a fetch, and the
-    /// others by [`Self::fill`]. Each has room for as many rows as [`Self::set_rows`] returned.
+    /// Gives the columns their buffers, of which those that `is_bound` names are filled by a fetch,
+    /// and the others by [`Self::fill`] or [`Self::long_value`]. Each has room for as many rows as
+    /// [`Self::set_rows`] returned.
     pub(crate) fn bind(
         &mut self,
         buffers: Vec<Buffer>,
