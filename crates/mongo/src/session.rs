@@ -2,12 +2,12 @@
 
 use std::future::Future;
 
-use dray_driver::{Estimate, ServerError, Sink, Statement, failed};
+use dray_driver::{ErrorKind, Estimate, ServerError, Sink, Statement, error, failed};
 use futures_util::StreamExt;
 use mongodb::Database;
 use mongodb::bson::raw::RawDocument;
 use mongodb::bson::{Document, doc, serialize_to_bson};
-use mongodb::error::{Error, ErrorKind};
+use mongodb::error::{Error, ErrorKind as Cause};
 use mongodb::raw_batch_cursor::{RawBatch, RawBatchCursor};
 
 use crate::columns::Column;
@@ -23,6 +23,8 @@ const SAMPLE_BYTES_MAX: usize = 16 << 20;
 const FIRST_BATCH: usize = 1000;
 /// The most documents of the batches after it. MongoDB ends them at 16 MiB.
 const BATCH_DOCUMENTS_MAX: u32 = 16_384;
+/// `feature_not_supported`.
+const UNSUPPORTED: &str = "0A000";
 /// `undefined_table`.
 const NO_COLLECTION: &str = "42P01";
 
@@ -78,6 +80,11 @@ impl Session {
             sink.begin(rows(columns.clone())?.schema(), Estimate::default())?;
             return Ok(());
         }
+        if let (Some(stage), true) = (query.writing_stage, statement.plan_only) {
+            let what = format!("a pipeline with {stage} can't be planned without running it");
+            let hint = "a \"schema\" names the columns";
+            return Err(error(ErrorKind::Query, UNSUPPORTED, what, hint).into());
+        }
         let mut batches = Batches::open(self, query, sink.watch())?;
         let (columns, sampled) = match &query.columns {
             Some(columns) => (columns.clone(), batches.first()?),
@@ -120,7 +127,7 @@ impl Session {
             }
             Ok(_) => Ok(()),
             // The user may not list them.
-            Err(error) if matches!(*error.kind, ErrorKind::Command(_)) => Ok(()),
+            Err(error) if matches!(*error.kind, Cause::Command(_)) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }

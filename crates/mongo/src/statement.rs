@@ -46,6 +46,8 @@ pub(crate) struct Query {
     pub(crate) sample: usize,
     /// Whether there is a column for what does not fit the others.
     pub(crate) has_rest: bool,
+    /// The stage of a pipeline that writes.
+    pub(crate) writing_stage: Option<&'static str>,
 }
 
 impl Query {
@@ -60,7 +62,7 @@ impl Query {
         let text = exact(text).map_err(not_taken)?;
         let members: Members = serde_json::from_str(&text).map_err(|cause| not_json(&cause))?;
         let query = members.query()?;
-        match query.command.get("pipeline").and_then(writing_stage) {
+        match query.writing_stage {
             Some(stage) if !writable => Err(error(
                 ErrorKind::Query,
                 READ_ONLY,
@@ -165,7 +167,8 @@ impl Members {
         let sample = sample.ok_or_else(|| {
             not_taken(format!("\"sample\" is a number of documents, 1 to {SAMPLE_MAX}"))
         })?;
-        Ok(Query { collection, command, columns, sample, has_rest })
+        let writing_stage = command.get("pipeline").and_then(writing_stage);
+        Ok(Query { collection, command, columns, sample, has_rest, writing_stage })
     }
 }
 

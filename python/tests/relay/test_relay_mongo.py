@@ -383,6 +383,15 @@ def test_reading_only(mongo: MongoServer, shop: dray.Connection) -> None:
         assert error.sqlstate == "25006" and "--source-writable" in str(error.hint)
     assert "copy" not in mongo.database.list_collection_names()
     with relay(*sources(shop=mongo.uri()), "--source-writable", "shop") as server:
+        for stage in ({"$out": "copy"}, {"$merge": {"into": "copy"}}):
+            # A plan runs nothing.
+            text = {"aggregate": "orders", "pipeline": [stage]}
+            for statement, code in [(text, 1), ({**text, "schema": {"n": "int64"}}, 0)]:
+                command = [binary(), "explain", "--plan", server.uri("shop"), json.dumps(statement)]
+                planned = subprocess.run(command, capture_output=True, text=True)
+                assert planned.returncode == code, planned.stderr
+                assert code == 0 or "can't be planned without running it" in planned.stderr
+                assert "copy" not in mongo.database.list_collection_names()
         with dray.connect(server.uri("shop")) as writer:
             text = {"aggregate": "orders", "pipeline": [{"$out": "copy"}]}
             assert writer.query(json.dumps(text)).arrow().num_rows == 0
