@@ -12,7 +12,8 @@ use super::StreamError;
 
 const DAY_SECONDS: i64 = 86_400;
 
-/// Each column has a type that takes no more memory as the types that a server sends.
+/// Only types that a server can send on. Run ends, list views and unions are refused: a few bytes
+/// of them can stand for much memory.
 pub(super) fn check_types(schema: &Schema) -> Result<(), StreamError> {
     schema.fields().iter().try_for_each(|field| {
         check_type(field.data_type()).map_err(|data_type| {
