@@ -28,6 +28,8 @@ if "DRAY_ALL_VERSIONS" in os.environ:
     VERSIONS += ["mysql-5.7", "mysql-8.0.33", "mariadb-11.4"]
 #: A MariaDB that has parsec, with DRAY_ALL_VERSIONS.
 SIGNING = "mariadb-11.8"
+#: One whose locks let commits pass that the binary log leaves out, with DRAY_ALL_VERSIONS.
+FILTERING = "mariadb-10.11.5"
 
 
 def sequence(count: int) -> str:

@@ -5,6 +5,7 @@ statements that may be divided.
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import threading
 import time
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
-from mysql_server import PASSWORD, MariaServer
+from mysql_server import FILTERING, PASSWORD, MariaServer
 from proxy import Proxy
 from server import binary
 
@@ -201,6 +202,50 @@ def test_sessions_that_differ(shop: MariaServer, connection: dray.Connection) ->
 
 
 def test_one_snapshot(shop: MariaServer) -> None:
+    check_one_snapshot(shop)
+
+
+LOGGED = {"log_bin": "log", "server_id": 1, "binlog_format": "ROW"}
+
+
+@pytest.mark.parametrize(
+    "log_filter", [{}, {"binlog_ignore_db": "shop"}, {"binlog_do_db": "other"}]
+)
+def test_one_snapshot_of_what_is_logged(log_filter: dict[str, str]) -> None:
+    """And of what a binary log leaves out."""
+    server = MariaServer(**LOGGED, **log_filter)
+    try:
+        check_one_snapshot(server)
+    finally:
+        server.stop()
+
+
+@pytest.mark.skipif("DRAY_ALL_VERSIONS" not in os.environ, reason="needs an old MariaDB")
+def test_commits_that_pass_the_lock() -> None:
+    """An old server has no lock for commits that its binary log leaves out."""
+    for log_filter in ({"binlog_ignore_db": "shop"}, {"binlog_do_db": "other"}, {}):
+        server = MariaServer(FILTERING, **LOGGED, **log_filter)
+        try:
+            if not log_filter:
+                check_one_snapshot(server)
+            server.run(
+                "CREATE TABLE par_logged (k int PRIMARY KEY)",
+                f"INSERT INTO par_logged SELECT seq FROM seq_1_to_{ROWS}",
+                "CREATE USER few IDENTIFIED BY 'x'",
+                "GRANT SELECT ON shop.* TO few",
+                "GRANT RELOAD ON *.* TO few",
+            )
+            few = f"mysql://few:x@127.0.0.1:{server.port}/shop"
+            allowed = "binlog_do_db or binlog_ignore_db" if log_filter else "3 connections"
+            for uri, why in [(few, "GRANT REPLICATION CLIENT ON"), (server.uri(), allowed)]:
+                with dray.connect(uri) as connection:
+                    table, reason = read(connection, "SELECT * FROM par_logged")
+                assert table.num_rows == ROWS and why in reason, reason
+        finally:
+            server.stop()
+
+
+def check_one_snapshot(shop: MariaServer) -> None:
     """Sums stay as they are while others move amounts between rows far apart, and add rows."""
     shop.run(
         "CREATE TABLE par_accounts (id int PRIMARY KEY, amount bigint NOT NULL, pad char(200))",

@@ -40,8 +40,10 @@ pub(super) enum Reason {
     /// Settings of other sessions are different.
     OtherSettings,
     OtherServer,
-    /// The privilege of the lock is missing. The user's name, as GRANT takes it.
-    NoPrivilege(String),
+    /// A privilege is missing. The user's name, as GRANT takes it.
+    NoPrivilege(&'static str, String),
+    /// Some commits can't be locked.
+    BinlogFilter,
     /// The lock may hold back other sessions, and nobody has asked for it.
     LockNotAsked,
     /// The lock would wait for a statement, and others for the lock.
@@ -95,12 +97,16 @@ impl fmt::Display for Reason {
             Self::OracleMode => "sql_mode is ORACLE",
             Self::OtherSettings => "other sessions have other settings, or another user",
             Self::OtherServer => "another connection reached another server",
-            Self::NoPrivilege(user) => {
+            Self::NoPrivilege(privilege, user) => {
                 return write!(
                     f,
-                    "one snapshot for several connections needs the privilege RELOAD (GRANT \
-                     RELOAD ON *.* TO {user})"
+                    "one snapshot for several connections needs the privilege {privilege} (GRANT \
+                     {privilege} ON *.* TO {user})"
                 );
+            }
+            Self::BinlogFilter => {
+                "binlog_do_db or binlog_ignore_db is set, and this version of MariaDB can't lock \
+                 commits that its binary log leaves out"
             }
             Self::LockNotAsked => {
                 "FLUSH TABLES WITH READ LOCK may hold back other sessions, so several connections \

@@ -7,14 +7,15 @@
 //!   worker        the same settings?  begin · open table   the same lock? · ranges …
 //! ```
 //!
-//! MariaDB locks commits alone, with `BACKUP STAGE`, and for less than a millisecond. Other servers
-//! have `FLUSH TABLES WITH READ LOCK`, which also waits for statements that run.
+//! MariaDB locks commits alone, with `BACKUP STAGE`, and for less than a millisecond; older versions
+//! with a binary log only what it gets. Other servers have `FLUSH TABLES WITH READ LOCK`, which also
+//! waits for statements that run.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use dray_mysql::{CancelCheck as SocketCheck, TableScan};
+use dray_mysql::{CancelCheck as SocketCheck, Server, TableScan};
 use dray_wire::partition::RandomId;
 
 use super::connection::{Connection, Endpoint};
@@ -190,6 +191,11 @@ impl SnapshotJob<'_> {
                 _ => Err(Error::new(ErrorKind::Execution, "the server gives no named lock")),
             }
         })?;
+        if !locks_all_commits(coordinator.session.server())
+            && let Some(reason) = self.filters(coordinator, keep_waiting)?
+        {
+            return Ok(Some(reason));
+        }
         match self.lock {
             // This holds nobody back.
             CommitLock::BackupStage => self.run(coordinator, "BACKUP STAGE START", keep_waiting),
@@ -200,6 +206,33 @@ impl SnapshotJob<'_> {
                 Ok((!long.is_empty()).then_some(Reason::LongStatement))
             }
         }
+    }
+
+    /// Whether the binary log leaves out some databases, whose commits would pass the lock.
+    fn filters(
+        &self,
+        coordinator: &mut Connection,
+        keep_waiting: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<Reason>> {
+        coordinator.run_setup(keep_waiting, |coordinator, check| {
+            let is_on = coordinator.session.ask("SELECT @@log_bin", check)?;
+            if is_on.into_iter().flatten().flatten().next().as_deref() != Some("1") {
+                return Ok(None);
+            }
+            match coordinator.session.ask("SHOW MASTER STATUS", check) {
+                // File, position, binlog_do_db, binlog_ignore_db.
+                Ok(rows) => {
+                    let mut filters = rows.into_iter().flat_map(|row| row.into_iter().skip(2));
+                    let is_any =
+                        filters.any(|filter| filter.is_some_and(|names| !names.is_empty()));
+                    Ok(is_any.then_some(Reason::BinlogFilter))
+                }
+                Err(error) if error.code() == Some(ACCESS_DENIED) => {
+                    Ok(Some(Reason::NoPrivilege("REPLICATION CLIENT", self.settings.user())))
+                }
+                Err(error) => Err(error.into()),
+            }
+        })
     }
 
     /// Runs a statement of the lock. Returns the reason if the user may not.
@@ -213,7 +246,7 @@ impl SnapshotJob<'_> {
             match coordinator.session.ask(statement, check) {
                 Ok(_) => Ok(None),
                 Err(error) if error.code() == Some(ACCESS_DENIED) => {
-                    Ok(Some(Reason::NoPrivilege(self.settings.user())))
+                    Ok(Some(Reason::NoPrivilege("RELOAD", self.settings.user())))
                 }
                 Err(error) => Err(error.into()),
             }
@@ -227,6 +260,16 @@ impl SnapshotJob<'_> {
         worker.session.ask(&format!("SELECT 1 FROM {} LIMIT 0", self.scan.table), check)?;
         Ok(())
     }
+}
+
+/// Whether no commit passes a server's lock. MariaDB's lets those pass that a filter keeps out of a
+/// binary log; those that are known to be mended begin with these.
+fn locks_all_commits(server: &Server) -> bool {
+    !server.is_mariadb()
+        || match server.number() {
+            (10, 11, patch) => patch >= 19,
+            number => number >= (11, 4, 5),
+        }
 }
 
 /// A connection that can begin a snapshot, and has these settings, and the time of their session.
@@ -292,4 +335,25 @@ fn each<T: Send, R: Send>(
         let joined = threads.into_iter().map(thread::ScopedJoinHandle::join);
         joined.map(|done| done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn locks_of_versions() {
+        for (version, locks_all) in [
+            ("5.6.51", true),
+            ("8.0.36", true),
+            ("10.3.39-MariaDB", false),
+            ("5.5.5-10.11.5-MariaDB-log", false),
+            ("10.11.19-MariaDB-0+deb12u1", true),
+            ("11.2.6-MariaDB", false),
+            ("11.4.5-MariaDB", true),
+            ("12.1.0-MariaDB", true),
+        ] {
+            assert_eq!(locks_all_commits(&Server::new(version, 1, 0, 0)), locks_all, "{version}");
+        }
+    }
 }
