@@ -575,3 +575,30 @@ def test_keys_that_descend(shop: MariaServer, connection: dray.Connection, key: 
     assert table["seq"].to_pylist() == expected
     table, _ = read(connection, sql, partitions=1, ordered=True)
     assert table["seq"].to_pylist() == expected
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("wait_timeout", 2), ("idle_readonly_transaction_timeout", 2), ("max_statement_time", 2)],
+)
+def test_a_slow_reader(setting: str, value: int) -> None:
+    """Whoever waits for it is ended by no limit of the server, nor by one that the user lifted."""
+    server = MariaServer(**{setting: value})
+    try:
+        server.run(
+            "CREATE TABLE par_slow (k int PRIMARY KEY, pad varchar(250))",
+            f"INSERT INTO par_slow SELECT seq, REPEAT('x', 200) FROM seq_1_to_{ROWS * 2}",
+            "ANALYZE TABLE par_slow",
+        )
+        with dray.connect(server.uri()) as connection:
+            connection.query("SET SESSION max_statement_time = 0")
+            result = connection.query("SELECT * FROM par_slow", partitions=2, batch_rows=100)
+            batches = result.batches()
+            rows = next(batches).num_rows
+            time.sleep(4)
+            rows += sum(batch.num_rows for batch in batches)
+            assert rows == ROWS * 2
+            assert result.stats is not None
+            assert result.stats.path_reason == "2 connections, one snapshot"
+    finally:
+        server.stop()

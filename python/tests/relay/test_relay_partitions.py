@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -136,6 +138,37 @@ def test_one_part(client: dray.Connection, name: str) -> None:
             table, receipt = read(plan.partitions[0])
             assert table.to_pydict() == expected.to_pydict()
             assert plan.verify([receipt]).rows == table.num_rows
+
+
+def test_parts_that_wait(tmp_path: Path) -> None:
+    """A part of one connection waits for a lock as long as a statement does: nobody waits behind
+    it. No limit of idleness ends what is held.
+    """
+    maria = MariaServer(idle_readonly_transaction_timeout=2)
+    try:
+        maria.run(
+            "CREATE TABLE waiting (id int PRIMARY KEY, text varchar(40))",
+            f"INSERT INTO waiting SELECT seq, 'x' FROM seq_1_to_{ROWS}",
+            "ANALYZE TABLE waiting",
+        )
+        with serve({"maria": maria.uri()}, tmp_path) as served:
+            with dray.connect(served.uri("maria", TOKEN)) as client:
+                joined = "SELECT count(*) AS n FROM waiting a JOIN waiting b USING (id)"
+                with client.partitions(joined) as plan:
+                    assert len(plan) == 1
+                    with contextlib.closing(maria.connect()) as other:
+                        cursor = other.cursor()
+                        cursor.execute("LOCK TABLES waiting WRITE")
+                        unlock = threading.Timer(3, cursor.execute, ["UNLOCK TABLES"])
+                        unlock.start()
+                        assert read(plan.partitions[0])[0]["n"].to_pylist() == [ROWS]
+                        unlock.join()
+                with client.partitions("SELECT id FROM waiting", at_most=3) as plan:
+                    assert len(plan) > 1
+                    time.sleep(4)
+                    assert sum(read(part)[0].num_rows for part in plan) == ROWS
+    finally:
+        maria.stop()
 
 
 def test_parameters(client: dray.Connection, name: str) -> None:

@@ -27,7 +27,7 @@ mod snapshot;
 mod table;
 mod write;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use dray_mysql::{CancelCheck as SocketCheck, TableScan};
 use dray_pgtypes::NumericAs;
@@ -88,6 +88,8 @@ struct Divided {
 }
 
 /// A transaction that the program began.
+    /// The session's limit of a statement's time.
+    timeout: Option<Duration>,
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OwnTransaction {
     None,
@@ -188,7 +190,7 @@ impl MysqlSource {
     ) -> Result<Result<usize, Reason>> {
         let began = Instant::now();
         let size = Size { connections_max: at_most, ..Size::ANY };
-        let Divided { table, snapshot } = match self.divide(sql, options, size, cancel)? {
+        let Divided { table, snapshot, timeout } = match self.divide(sql, options, size, cancel)? {
             Ok(divided) => divided,
             Err(reason) => return Ok(Err(reason)),
         };
@@ -196,7 +198,7 @@ impl MysqlSource {
         let count = connections.len();
         let mut range_options = options.clone();
         range_options.postgres.partitions = Partitions::Exactly(1);
-        let deadline = table.timeout.map(|timeout| began + timeout);
+        let deadline = timeout.map(|timeout| began + timeout);
         let ranges = TableRanges::new(connections, table.ranges, range_options, deadline);
         let mut scan = PartitionedScan::start(ranges, cancel)?;
         scan.set_estimate(self.estimate);
@@ -251,7 +253,7 @@ impl MysqlSource {
             lock: CommitLock::of(&self.connection),
         };
         Ok(match job.take(&mut self.connection, cancel)? {
-            Ok(snapshot) => Ok(Divided { table, snapshot }),
+            Ok(snapshot) => Ok(Divided { table, snapshot, timeout: settings.timeout() }),
             Err(reason) => {
                 self.connections_failed = true;
                 Err(reason)

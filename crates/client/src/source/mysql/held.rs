@@ -15,7 +15,8 @@ use crate::options::{Partitions, QueryOptions};
 use crate::source::frames::DecoderCache;
 use crate::watch::{CancelCheck, Verdict};
 
-/// A server must not end a held connection before the lease is over.
+/// A server must not end a held connection before the lease is over. MariaDB's limits of idle
+/// transactions are off ([`Settings::to_another`]).
 const SILENCE_BEYOND_LEASE: Duration = Duration::from_secs(60);
 
 impl MysqlSource {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use dray_mysql::{CancelCheck as SocketCheck, Connection as Socket, Session};
+use dray_mysql::{CancelCheck as SocketCheck, Connection as Socket, Server, Session};
 
 use super::reason::Reason;
 use crate::error::{Error, ErrorKind, Result};
@@ -40,6 +40,10 @@ const OF_SOME: &[&str] = &[
     "system_versioning_asof",
     "wsrep_sync_wait",
 ];
+/// Limits of time, of which some servers have some. Other sessions get them from the user's.
+const LIMITS: &[&str] = &["lock_wait_timeout", "max_execution_time", "max_statement_time"];
+/// How long a session may say nothing because its reader is slow, in seconds.
+const SILENCE_MAX: u32 = 86_400;
 /// The value of `sql_select_limit` that is none.
 const UNLIMITED: &str = "18446744073709551615";
 /// SQLSTATE `query_canceled`.
@@ -49,6 +53,8 @@ const QUERY_CANCELED: &str = "70100";
 #[derive(Debug, Clone)]
 pub(super) struct Settings {
     values: Vec<Option<String>>,
+    /// Those of [`LIMITS`] that the server has.
+    limits: Vec<(String, String)>,
     /// The session's time, in seconds since 1970.
     now: String,
 }
@@ -65,12 +71,21 @@ impl Settings {
         let values = session.ask(&format!("SELECT {names}"), check)?;
         let mut values = values.into_iter().flatten().collect::<Vec<_>>();
         let now = values.pop().flatten().unwrap_or_default();
-        let names = OF_SOME.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
+        let names = OF_SOME.iter().chain(LIMITS).map(|name| format!("'{name}'"));
+        let names = names.collect::<Vec<_>>().join(", ");
         let question = format!("SHOW SESSION VARIABLES WHERE Variable_name IN ({names})");
         let mut of_some = session.ask(&question, check)?;
         of_some.sort();
-        values.extend(of_some.into_iter().flatten());
-        Ok(Self { values, now })
+        let mut limits = Vec::new();
+        for row in of_some {
+            match row.as_slice() {
+                [Some(name), Some(value)] if LIMITS.contains(&name.as_str()) => {
+                    limits.push((name.clone(), value.clone()));
+                }
+                _ => values.extend(row),
+            }
+        }
+        Ok(Self { values, limits, now })
     }
 
     /// Whether statements mean the same under these settings as under others, if the sessions have
@@ -79,9 +94,37 @@ impl Settings {
         self.values == others.values
     }
 
+    /// The statement by which another session gets the limits and the time of this one, waits for
+    /// locks as long as this one or `lock_wait` seconds, and may say nothing for long.
+    pub(super) fn to_another(&self, server: &Server, lock_wait: Option<u32>) -> String {
+        let mut set = vec![format!("wait_timeout = {SILENCE_MAX}")];
+        if server.is_mariadb() && server.number() >= (10, 3, 0) {
+            set.push("idle_transaction_timeout = 0".to_owned());
+            set.push("idle_readonly_transaction_timeout = 0".to_owned());
+        }
+        set.extend(self.limits.iter().map(|(name, value)| format!("{name} = {value}")));
+        set.extend(lock_wait.map(|seconds| format!("lock_wait_timeout = {seconds}")));
+        set.extend(self.time());
+        format!("SET SESSION {}", set.join(", SESSION "))
+    }
+
+    /// The limit of a statement's time; None without one.
+    pub(super) fn timeout(&self) -> Option<Duration> {
+        let limits = self.limits.iter().filter_map(|(name, value)| {
+            let value = value.parse::<f64>().ok()?;
+            let seconds = match name.as_str() {
+                "max_statement_time" => value,
+                "max_execution_time" => value / 1e3,
+                _ => return None,
+            };
+            (seconds > 0.0).then(|| Duration::try_from_secs_f64(seconds).ok()).flatten()
+        });
+        limits.min()
+    }
+
     /// The setting of the session's time, at which all ranges are read as one statement is: a time
     /// of day that becomes a datetime gets its date. None if it can't be understood.
-    pub(super) fn time(&self) -> Option<String> {
+    fn time(&self) -> Option<String> {
         let seconds = self.now.parse::<f64>().ok().filter(|seconds| *seconds > 0.0)?;
         Some(format!("timestamp = {seconds:.6}"))
     }
@@ -106,28 +149,6 @@ impl Settings {
         let (name, host) = user.rsplit_once('@').unwrap_or((&user, "%"));
         format!("'{}'@'{host}'", name.replace('\'', "''"))
     }
-}
-
-/// The session's limit of a statement's time; None without one.
-///
-/// # Errors
-/// When the connection breaks.
-pub(super) fn timeout(
-    session: &mut Session<Socket>,
-    check: SocketCheck<'_>,
-) -> Result<Option<Duration>> {
-    let rows = session.ask("SHOW SESSION VARIABLES LIKE 'max\\_%\\_time'", check)?;
-    let limits = rows.iter().filter_map(|row| {
-        let [Some(name), Some(value)] = row.as_slice() else { return None };
-        let value = value.parse::<f64>().ok()?;
-        let seconds = match name.as_str() {
-            "max_statement_time" => value,
-            "max_execution_time" => value / 1e3,
-            _ => return None,
-        };
-        (seconds > 0.0).then(|| Duration::try_from_secs_f64(seconds).ok()).flatten()
-    });
-    Ok(limits.min())
 }
 
 /// Limits a worker's next statement to the time until `deadline`: the session's limit is one of the

@@ -7,9 +7,9 @@
 //!   worker        the same settings?  begin · open table   the same lock? · ranges …
 //! ```
 //!
-//! MariaDB locks commits alone, with `BACKUP STAGE`, and for less than a millisecond; older versions
-//! with a binary log only what it gets. Other servers have `FLUSH TABLES WITH READ LOCK`, which also
-//! waits for statements that run.
+//! MariaDB locks commits alone, with `BACKUP STAGE`, and for less than a millisecond; older
+//! versions with a binary log only those that it gets. Other servers have `FLUSH TABLES WITH READ
+//! LOCK`, which also waits for statements that run.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -130,7 +130,7 @@ impl SnapshotJob<'_> {
             return Ok(Err(Reason::OtherServer));
         }
         let joined = each(vec![(); self.workers], keep_waiting, |(), keep_waiting| {
-            worker(&self.endpoint, self.settings, keep_waiting)
+            worker(&self.endpoint, self.settings, Some(LOCK_WAIT), keep_waiting)
         });
         let mut workers = Vec::with_capacity(joined.len());
         let mut failures = Vec::new();
@@ -272,10 +272,12 @@ fn locks_all_commits(server: &Server) -> bool {
         }
 }
 
-/// A connection that can begin a snapshot, and has these settings, and the time of their session.
+/// A connection that can begin a snapshot, and has these settings, and the limits and the time of
+/// their session. It waits `lock_wait` seconds for a lock, if that is not the session's limit.
 fn worker(
     endpoint: &Endpoint,
     settings: &Settings,
+    lock_wait: Option<u32>,
     keep_waiting: &mut dyn FnMut() -> bool,
 ) -> Result<Result<Connection, Reason>> {
     let mut worker = endpoint.connect(keep_waiting)?;
@@ -283,8 +285,7 @@ fn worker(
         let found = Settings::of(&mut worker.session, check)?;
         let isolation = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ";
         worker.session.ask(isolation, check)?;
-        let time = settings.time().map(|time| format!(", SESSION {time}")).unwrap_or_default();
-        let set = format!("SET SESSION lock_wait_timeout = {LOCK_WAIT}{time}");
+        let set = settings.to_another(worker.session.server(), lock_wait);
         worker.session.ask(&set, check)?;
         Ok(found.mean_the_same(settings))
     })?;
@@ -300,7 +301,7 @@ pub(super) fn alone(
     settings: &Settings,
     keep_waiting: &mut dyn FnMut() -> bool,
 ) -> Result<Result<Connection, Reason>> {
-    let mut worker = match worker(endpoint, settings, keep_waiting)? {
+    let mut worker = match worker(endpoint, settings, None, keep_waiting)? {
         Ok(worker) => worker,
         Err(reason) => return Ok(Err(reason)),
     };

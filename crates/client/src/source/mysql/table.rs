@@ -1,7 +1,5 @@
 //! Whether a table can be read over several connections, and is worth it.
 
-use std::time::Duration;
-
 use dray_mysql::{CancelCheck as SocketCheck, Connection as Socket, Key, Session, TableScan};
 
 use super::super::partitioned::Distance;
@@ -9,7 +7,6 @@ use super::divide::divide;
 use super::explain::explain;
 use super::keys::{ColumnType, KeySpace};
 use super::reason::Reason;
-use super::settings::timeout;
 use crate::error::Result;
 
 /// The name of a primary key's index, which needs no quotes.
@@ -22,8 +19,6 @@ pub(super) struct Table {
     pub(super) ranges: Vec<String>,
     /// Connections to read it with.
     pub(super) workers: usize,
-    /// The session's limit of a statement's time.
-    pub(super) timeout: Option<Duration>,
 }
 
 /// The ranges that are wanted.
@@ -100,7 +95,7 @@ impl Table {
         if wanted.ordered && facts.is_descending {
             ranges.reverse();
         }
-        Ok(Ok(Self { ranges, workers, timeout: timeout(session, check)? }))
+        Ok(Ok(Self { ranges, workers }))
     }
 }
 
