@@ -602,3 +602,29 @@ def test_a_slow_reader(setting: str, value: int) -> None:
             assert result.stats.path_reason == "2 connections, one snapshot"
     finally:
         server.stop()
+
+
+def test_connections_that_failed_before(shop: MariaServer, connection: dray.Connection) -> None:
+    """They are tried again: at once, if the user has changed what was wrong."""
+    shop.run(
+        "CREATE TABLE IF NOT EXISTS par_large (k int PRIMARY KEY, pad varchar(250))",
+        f"INSERT IGNORE INTO par_large SELECT seq, REPEAT('x', 250) FROM seq_1_to_{ROWS * 6}",
+        "ANALYZE TABLE par_large",
+    )
+    sql = "SELECT k FROM par_large WHERE k < 0 OR pad < 'y'"
+
+    def reason() -> str:
+        result = connection.query(sql)
+        assert result.arrow().num_rows == ROWS * 6
+        assert result.stats is not None
+        return result.stats.path_reason
+
+    connection.query("SET lc_time_names = 'de_DE'")
+    assert "other settings" in reason()
+    connection.query("SET lc_time_names = 'en_US'")
+    assert "connections, one snapshot" in reason()
+    with contextlib.closing(shop.connect()) as backup:
+        backup.cursor().execute("BACKUP STAGE START")
+        assert "Lock wait timeout" in reason()
+        backup.cursor().execute("BACKUP STAGE END")
+    assert "could not be had before" in reason()

@@ -42,7 +42,7 @@ use self::settings::Settings;
 use self::snapshot::{CommitLock, Snapshot, SnapshotJob};
 use self::table::{Facts, Ranges, Table};
 use super::frames::DecoderCache;
-use super::partitioned::{Connections, PartitionedScan, SmallTables};
+use super::partitioned::{Connections, FailedConnections, PartitionedScan, SmallTables};
 use super::{Event, HeldParts, PlannedParts, ReceiveContext, Source, SourceKind, TextRows, cancel};
 use crate::error::{Error, ErrorKind, Result};
 use crate::held_plan::HoldOptions;
@@ -63,8 +63,7 @@ pub(crate) struct MysqlSource {
     /// The size of the last statement's result.
     estimate: Estimate,
     small_tables: SmallTables,
-    /// Others could not be had.
-    connections_failed: bool,
+    failed_connections: FailedConnections,
     decoders: DecoderCache,
     /// The state of a transaction that [`Source::transaction`] began.
     own: OwnTransaction,
@@ -134,7 +133,7 @@ impl MysqlSource {
             connections: Connections::One(None),
             estimate: Estimate::default(),
             small_tables: SmallTables::default(),
-            connections_failed: false,
+            failed_connections: FailedConnections::default(),
             decoders: DecoderCache::default(),
             own: OwnTransaction::None,
         }
@@ -255,7 +254,10 @@ impl MysqlSource {
         Ok(match job.take(&mut self.connection, cancel)? {
             Ok(snapshot) => Ok(Divided { table, snapshot, timeout: settings.timeout() }),
             Err(reason) => {
-                self.connections_failed = true;
+                // The user may change the settings back.
+                if reason != Reason::OtherSettings {
+                    self.failed_connections.note();
+                }
                 Err(reason)
             }
         })
@@ -272,7 +274,7 @@ impl MysqlSource {
         let by_primary_key = options.postgres.partition_by.is_none();
         let asked = match options.postgres.partitions {
             Partitions::Exactly(count) => Some(usize::from(count)),
-            Partitions::Auto if self.connections_failed => {
+            Partitions::Auto if self.failed_connections.is_recent() => {
                 return Err(Reason::ConnectionsFailedBefore);
             }
             Partitions::Auto if by_primary_key && self.small_tables.has(sql) => {

@@ -27,7 +27,7 @@ use dray_wire::{Estimate, Finished};
 
 pub(super) use self::connections::Connections;
 pub(super) use self::distance::Distance;
-pub(super) use self::small_tables::SmallTables;
+pub(super) use self::small_tables::{FailedConnections, SmallTables};
 use self::worker::{Shared, WorkerEvent, lock};
 use super::frames::DecoderCache;
 use super::{Event, ReceiveContext, ReceivedBatch, STOP_TIMEOUT, Start, cancelled};

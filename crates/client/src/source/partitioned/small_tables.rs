@@ -1,10 +1,11 @@
-//! Statements whose tables were too small for several connections.
+//! What one connection is enough for, or all that can be had, for a while.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// How long a table counts as small, and the most statements for which that is remembered.
-const SMALL_LASTS: Duration = Duration::from_secs(60);
+/// How long a table counts as small, and connections as not to be had.
+const LASTS: Duration = Duration::from_secs(60);
+/// The most statements that are remembered.
 const STATEMENTS_MAX: usize = 64;
 
 /// Statements whose tables were too small for several connections, and when that was found.
@@ -15,7 +16,7 @@ pub(in super::super) struct SmallTables(HashMap<String, Instant>);
 impl SmallTables {
     /// Whether a statement's table was small when it was last inspected.
     pub(in super::super) fn has(&self, sql: &str) -> bool {
-        self.0.get(sql).is_some_and(|since| since.elapsed() < SMALL_LASTS)
+        self.0.get(sql).is_some_and(|since| since.elapsed() < LASTS)
     }
 
     /// Remembers that a statement's table was not worth more connections.
@@ -24,5 +25,34 @@ impl SmallTables {
             self.0.clear();
         }
         self.0.insert(sql.to_owned(), Instant::now());
+    }
+}
+
+/// Whether several connections could not be had, and when that was found. Trying again takes time,
+/// but what failed may be over, such as a backup.
+#[derive(Debug, Default)]
+pub(in super::super) struct FailedConnections(Option<Instant>);
+
+impl FailedConnections {
+    pub(in super::super) fn is_recent(&self) -> bool {
+        self.0.is_some_and(|since| since.elapsed() < LASTS)
+    }
+
+    pub(in super::super) fn note(&mut self) {
+        self.0 = Some(Instant::now());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_are_forgotten() {
+        let mut failed = FailedConnections::default();
+        assert!(!failed.is_recent());
+        failed.note();
+        assert!(failed.is_recent());
+        assert!(!FailedConnections(Instant::now().checked_sub(LASTS)).is_recent());
     }
 }

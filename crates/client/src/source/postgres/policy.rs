@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use dray_postgres::{Session, Socket, TableScan, is_query};
 
-use super::super::partitioned::SmallTables;
+use super::super::partitioned::{FailedConnections, SmallTables};
 use super::connection::{Connection, Extension};
 use super::reason::{Decision, Reason};
 use crate::options::{ExtensionChoice, Partitions, QueryOptions};
@@ -26,7 +26,7 @@ pub(super) struct StatementPolicy {
     /// Statements whose tables were too small for more connections.
     pub(super) small_tables: SmallTables,
     /// Workers could not connect.
-    connections_failed: bool,
+    failed_connections: FailedConnections,
     /// The last statement that ran over one connection.
     statement: String,
     /// No statement can have changed the session, if none of `attributes` is a function.
@@ -40,7 +40,7 @@ impl Default for StatementPolicy {
         Self {
             few_rows: HashSet::new(),
             small_tables: SmallTables::default(),
-            connections_failed: false,
+            failed_connections: FailedConnections::default(),
             statement: String::new(),
             session_unchanged: true,
             attributes: BTreeSet::new(),
@@ -104,7 +104,7 @@ impl StatementPolicy {
         let connections = match options.postgres.partitions {
             Partitions::Exactly(1) => return Decision::Refused(Reason::OneConnectionAsked),
             Partitions::Exactly(count) => Some(usize::from(count)),
-            Partitions::Auto if self.connections_failed => {
+            Partitions::Auto if self.failed_connections.is_recent() => {
                 return Decision::Refused(Reason::ConnectionsFailedBefore);
             }
             // Inspecting the table takes longer than a small statement that runs over and over.
@@ -127,7 +127,7 @@ impl StatementPolicy {
 
     /// Remembers that workers could not connect.
     pub(super) fn note_failed_connections(&mut self) {
-        self.connections_failed = true;
+        self.failed_connections.note();
     }
 
     /// Remembers a statement that is about to run over one connection.
