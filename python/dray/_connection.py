@@ -359,7 +359,8 @@ class Connection(_dray.Closing, Planning, Writes):
             machine's processors and PostgreSQL's free connections. A statement that can't be split
             uses one connection; ``stats.path_reason`` says why. MySQL and MariaDB need the
             privilege RELOAD, and MySQL a number: it holds back other sessions for a moment. Older
-            MariaDB with a binary log needs REPLICATION CLIENT, too.
+            MariaDB with a binary log needs REPLICATION CLIENT, too. No warnings and no FOUND_ROWS()
+            are left of a statement that several connections have read.
         partition_by : str, optional
             MySQL and MariaDB only. The column by whose values several connections divide a table,
             the first of an index. By default it is that of the primary key.

@@ -21,6 +21,7 @@ import pytest
 from mysql_server import DATABASE, PASSWORD, USER, MariaServer, sequence
 from postgres_server import PostgresServer
 from proxy import Proxy
+from relay_server import wait_until
 from server import binary
 
 import dray
@@ -239,6 +240,19 @@ def test_what_the_statement_before_has_left(shop: MariaServer) -> None:
         fail()
         rows("GET DIAGNOSTICS CONDITION 1 @number = MYSQL_ERRNO")
         assert rows("SELECT CAST(@number AS signed)") == [(1062,)]
+
+        def read_by_several() -> bool:
+            result = connection.query("SELECT id FROM numbers", partitions=3)
+            assert result.arrow().num_rows == BIG and result.stats is not None
+            return "3 connections" in result.stats.path_reason
+
+        # Where it needs FLUSH TABLES, not behind what other tests have left.
+        wait_until(read_by_several)
+        for sql in ("SELECT found_rows()", "SHOW WARNINGS", "SELECT @@warning_count"):
+            with pytest.raises(dray.UsageError, match="read over several connections.*partitions"):
+                rows(sql)
+        assert rows("SELECT 1 + 1") == [(2,)]
+        assert rows("SELECT found_rows()") == [(1,)]
 
 
 def test_a_table_that_changes_between_runs(shop: MariaServer, connection: dray.Connection) -> None:

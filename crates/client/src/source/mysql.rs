@@ -64,6 +64,8 @@ pub(crate) struct MysqlSource {
     estimate: Estimate,
     small_tables: SmallTables,
     failed_connections: FailedConnections,
+    /// Other connections read it, so this one has nothing left of it.
+    was_elsewhere: bool,
     decoders: DecoderCache,
     /// The state of a transaction that [`Source::transaction`] began.
     own: OwnTransaction,
@@ -134,6 +136,7 @@ impl MysqlSource {
             estimate: Estimate::default(),
             small_tables: SmallTables::default(),
             failed_connections: FailedConnections::default(),
+            was_elsewhere: false,
             decoders: DecoderCache::default(),
             own: OwnTransaction::None,
         }
@@ -199,6 +202,7 @@ impl MysqlSource {
         range_options.postgres.partitions = Partitions::Exactly(1);
         let deadline = timeout.map(|timeout| began + timeout);
         let ranges = TableRanges::new(connections, table.ranges, range_options, deadline);
+        self.was_elsewhere = true;
         let mut scan = PartitionedScan::start(ranges, cancel)?;
         scan.set_estimate(self.estimate);
         self.connections = Connections::Several { count, failures };
@@ -402,6 +406,9 @@ impl Source for MysqlSource {
             self.check_transaction(cancel);
         }
         if self.own == OwnTransaction::Ended {
+        if self.was_elsewhere && self.connection.session.reads_what_is_left(sql) {
+            return Err(was_elsewhere());
+        }
             return Err(ended("the transaction is over"));
         }
         check_options(options)?;
@@ -418,6 +425,7 @@ impl Source for MysqlSource {
         let ordered = self.in_order(sql, options, cancel)?;
         let sql = ordered.as_deref().unwrap_or(sql);
         let (mut decoders, estimate) = (std::mem::take(&mut self.decoders), self.estimate);
+        self.was_elsewhere &= options.plan_only;
         let scan = self.run_users(cancel, |connection, check| {
             Scan::start(connection, sql, options, estimate, &mut decoders, check)
         });
@@ -540,10 +548,12 @@ impl Source for MysqlSource {
     }
 
     fn ask(&mut self, sql: &str, cancel: CancelCheck<'_>) -> Result<TextRows> {
+        self.was_elsewhere = false;
         self.run(cancel, |connection, check| Ok(connection.session.ask(sql, check)?))
     }
 }
 
+        self.was_elsewhere = false;
 /// SQLSTATE `invalid_transaction_state`.
 const TRANSACTION_STATE: &str = "25000";
 /// SQLSTATE `feature_not_supported`.
@@ -562,6 +572,11 @@ fn no_shared_snapshot() -> Error {
     let what = "MySQL and MariaDB can't begin a transaction under the snapshot of another one, so \
                 no plan can have the snapshot of an earlier one";
     Error::usage(what)
+fn was_elsewhere() -> Error {
+    Error::usage("the statement before was read over several connections, so nothing is left of it")
+        .with_hint("run it with partitions=1")
+}
+
         .with_hint("read what must be consistent by one statement")
         .with_sqlstate(NOT_SUPPORTED)
 }
