@@ -211,14 +211,14 @@ fn check_token(
     token: Token<'_>,
     after: Option<&Token<'_>>,
 ) -> Result<(), NotSplittable> {
-    let follows_dot = before.last().is_some_and(|before| before.text == ".");
+    // A word right behind a name and its dot is a name; the dot of `1.` is a number's.
+    let follows_dot = matches!(before, [.., name, dot] if dot.text == "." && is_name(name));
     let is_called = after.is_some_and(|after| after.text == "(");
     match token.kind {
         // A sequence of Oracle's mode.
         TokenKind::Word if token.is("nextval") || token.is("lastval") => {
             Err(NotSplittable::Word(token.text.to_ascii_uppercase()))
         }
-        // After a dot, a word is a name.
         TokenKind::Word | TokenKind::Name if follows_dot && is_called => {
             Err(NotSplittable::Function(token.text.to_owned()))
         }

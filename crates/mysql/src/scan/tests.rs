@@ -58,6 +58,7 @@ fn statements_that_are_table_scans() {
         "SELECT CASE WHEN (a > 1) THEN 'x' ELSE (b) END FROM t",
         "SELECT a FROM t WHERE d > DATE '2024-01-01' AND d < '2025-01-01' + INTERVAL 1 DAY",
         "SELECT t.user, t.`order`, `limit` FROM t",
+        "SELECT t.limit, `t` . `limit` FROM t WHERE t.limit > 1. AND t.limit > 1.e5",
         "SELECT a FROM t WHERE b = 'it\\'s; SELECT' AND c LIKE 'x%'",
         "SELECT SUBSTRING(a, 1, 2), IF(b IS NULL, 0, b) FROM t",
     ] {
@@ -76,6 +77,8 @@ fn statements_that_are_not() {
         "SELECT * FROM (t)",
         "SELECT DISTINCT a FROM t",
         "SELECT a FROM t LIMIT 5",
+        "SELECT a FROM t WHERE a > 1. LIMIT 5",
+        "SELECT a FROM t WHERE a > 1.ORDER BY a",
         "SELECT a FROM t ORDER BY a",
         "SELECT a FROM t FOR UPDATE",
         "SELECT a FROM t LOCK IN SHARE MODE",
