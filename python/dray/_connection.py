@@ -365,8 +365,11 @@ class Connection(_dray.Closing, Planning, Writes):
             MySQL and MariaDB only. The column by whose values several connections divide a table,
             the first of an index. By default it is that of the primary key.
         ordered : bool
-            PostgreSQL and MySQL only. Whether rows keep the order of the table, or of its primary
-            key, even over several connections.
+            PostgreSQL and MySQL only. Of a statement that reads one plain table, without ORDER BY,
+            GROUP BY or LIMIT: whether rows come in the order of the table (PostgreSQL) or of its
+            primary key (MySQL and MariaDB), even over several connections. Other statements, and
+            tables of MySQL without such a key, have the order that the server chooses; at MySQL
+            and MariaDB ``stats.path_reason`` says so.
         progress : callable, optional
             Called with a :class:`Progress` about twenty times a second while the statement runs,
             and once at the end. An exception that it raises cancels the statement and propagates to

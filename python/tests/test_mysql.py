@@ -607,15 +607,46 @@ def test_the_order_of_the_primary_key(shop: MariaServer, connection: dray.Connec
             sql = f"SELECT {columns} FROM {table} AS t {condition}"
             rows = list(connection.query(sql, ordered=True))
             assert [row[:2] for row in rows] == expected, sql
+    # What is not divided comes in order, too.
+    shop.run(
+        "DROP FUNCTION IF EXISTS ordered_same",
+        "CREATE FUNCTION ordered_same(i int) RETURNS int DETERMINISTIC NO SQL RETURN i",
+    )
+    connection.query("SET @least = 30")
+    for condition, params in [
+        ("x BETWEEN ? AND 90 OR x = ?", [30, 5]),
+        ("x BETWEEN ordered_same(30) AND shop.ordered_same(90) OR x = 5", None),
+        ('x BETWEEN @least AND 90 OR x = 5 OR pad = "it\'s none"', None),
+    ]:
+        sql = f"SELECT a, `b ``b` FROM ordered_rows WHERE {condition}"
+        assert list(connection.query(sql, params, ordered=True)) == some, sql
+    connection.query(
+        "CREATE TEMPORARY TABLE ordered_temporary "
+        "(a int, b int, x int, PRIMARY KEY (b, a), KEY (x))"
+    )
+    connection.query(
+        "INSERT INTO ordered_temporary SELECT a, `b ``b` DIV 9, `b ``b` * 7 MOD 1000 "
+        "FROM ordered_rows"
+    )
+    rows = list(connection.query("SELECT b, a FROM ordered_temporary WHERE x > 1", ordered=True))
+    assert len(rows) > 900 and rows == sorted(rows)
     shop.run("CREATE TABLE IF NOT EXISTS ordered_hidden (a int PRIMARY KEY)")
     connection.query("CREATE TEMPORARY TABLE ordered_hidden (b int)")
     connection.query("INSERT INTO ordered_hidden VALUES (2), (1)")
-    for sql, expected in [
-        ("SELECT * FROM ordered_hidden", [(2,), (1,)]),
-        ("SELECT a FROM ordered_rows GROUP BY a HAVING a = 3", [(3,)]),
-        ("SELECT a FROM ordered_rows ORDER BY a DESC LIMIT 1", [(40,)]),
-        ("SELECT 1 + 1", [(2,)]),
+    for sql, expected, why in [
+        ("SELECT * FROM ordered_hidden", [(2,), (1,)], "it reads no table with a primary key"),
+        ("SELECT a FROM ordered_rows GROUP BY a HAVING a = 3", [(3,)], "it has the word GROUP"),
+        ("SELECT a FROM ordered_rows ORDER BY a DESC LIMIT 1", [(40,)], "it has the word ORDER"),
+        ("SELECT count(*), max(a) FROM ordered_rows", [(1000, 40)], "it is more than"),
+        ("SELECT 1 + 1", [(2,)], "it does not read one table"),
+        ("SELECT found_rows() AS n FROM ordered_hidden WHERE b = 2", [(1,)], "it reads what"),
     ]:
-        assert list(connection.query(sql, ordered=True)) == expected
+        result = connection.query(sql, ordered=True)
+        assert list(result) == expected
+        assert result.stats is not None
+        assert f"; ordered has no effect: {why}" in result.stats.path_reason
+    result = connection.query("SELECT a FROM ordered_rows", ordered=True)
+    result.arrow()
+    assert result.stats is not None and "ordered" not in result.stats.path_reason
     with pytest.raises(dray.QueryError, match="nothing"):
         connection.query("SELECT nothing FROM ordered_rows", ordered=True).arrow()

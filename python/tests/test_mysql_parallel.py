@@ -628,3 +628,20 @@ def test_connections_that_failed_before(shop: MariaServer, connection: dray.Conn
         assert "Lock wait timeout" in reason()
         backup.cursor().execute("BACKUP STAGE END")
     assert "could not be had before" in reason()
+
+
+def test_names_that_differ_in_case(shop: MariaServer, connection: dray.Connection) -> None:
+    """Each table has its own columns, some of which have no NULL."""
+    for name, null in [("par_case", "NULL"), ("PAR_CASE", "NOT NULL")]:
+        shop.run(
+            f"CREATE TABLE {name} (k int PRIMARY KEY, c int {null}, KEY (c))",
+            f"INSERT INTO {name} SELECT seq, seq FROM seq_1_to_{ROWS}",
+            f"ANALYZE TABLE {name}",
+        )
+    shop.run("UPDATE par_case SET c = NULL WHERE k % 3 = 0")
+    for name in ("par_case", "PAR_CASE"):
+        result = connection.query(f"SELECT c FROM {name}", partitions=3, partition_by="c")
+        table = result.arrow()
+        assert result.stats is not None and "3 connections" in result.stats.path_reason
+        assert table.num_rows == ROWS, name
+        assert table["c"].null_count == (ROWS // 3 if name == "par_case" else 0)

@@ -4,14 +4,15 @@
 //! The rows of the ranges together are the statement's only if each row's values and the condition
 //! depend on that row alone, and if no row is in two ranges or in none. The decision here, from the
 //! statement's tokens, is conservative: it knows the functions whose values depend on their
-//! arguments and the session's settings, and refuses all others.
+//! arguments and the session's settings, and refuses all others. A statement that one connection
+//! reads in an order may have more: [`TableScan::parse_for_order`].
 
 mod functions;
 mod joined;
 
 use std::fmt;
 
-use self::functions::{is_pure, takes_list};
+use self::functions::{is_aggregate, is_pure, takes_list};
 pub use self::joined::Joined;
 use crate::sql::{Token, TokenKind, tokens};
 
@@ -69,6 +70,25 @@ const REFUSED: &[&str] = &[
     "with",
 ];
 
+/// Those of [`REFUSED`] that have the same value for all rows of a statement, or find rows.
+const ALLOWED_FOR_ORDER: &[&str] = &[
+    "current_date",
+    "current_role",
+    "current_time",
+    "current_timestamp",
+    "current_user",
+    "localtime",
+    "localtimestamp",
+    "match",
+    "session_user",
+    "sysdate",
+    "system_user",
+    "user",
+    "utc_date",
+    "utc_time",
+    "utc_timestamp",
+];
+
 /// A query that reads filtered rows of one table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableScan {
@@ -90,6 +110,19 @@ impl TableScan {
     /// # Errors
     /// When the statement is not such a query, or may not be.
     pub fn parse(sql: &str, escapes: bool) -> Result<Self, NotSplittable> {
+        Self::parse_by(&Rules::OF_SCANS, sql, escapes)
+    }
+
+    /// Reads a statement of whose ranges nothing is asked, but [`Self::in_order`]: its values may
+    /// depend on more than a row.
+    ///
+    /// # Errors
+    /// When the statement does not read filtered rows of one table, or may not do so.
+    pub fn parse_for_order(sql: &str, escapes: bool) -> Result<Self, NotSplittable> {
+        Self::parse_by(&Rules::OF_ORDER, sql, escapes)
+    }
+
+    fn parse_by(rules: &Rules, sql: &str, escapes: bool) -> Result<Self, NotSplittable> {
         let mut tokens = tokens(sql, escapes).ok_or(NotSplittable::NotOneStatement)?;
         if tokens.last().is_some_and(|token| token.text == ";") {
             tokens.pop();
@@ -98,7 +131,7 @@ impl TableScan {
             return Err(NotSplittable::NotSelect);
         }
         for (i, token) in tokens.iter().enumerate() {
-            check_token(&Rules::OF_SCANS, &tokens[..i], *token, tokens.get(i + 1))?;
+            check_token(rules, &tokens[..i], *token, tokens.get(i + 1))?;
         }
         let only = |word: &str| {
             let mut found = tokens.iter().enumerate().filter(|(_, token)| token.is(word));
@@ -198,10 +231,15 @@ struct Rules {
     lists: &'static [&'static str],
     /// More functions, whose values may change.
     functions: &'static [&'static str],
+    /// Whether its values may depend on more than a row: on parameters, variables and all
+    /// functions that are no aggregates. Double quotes are taken as they are.
+    is_free: bool,
 }
 
 impl Rules {
-    const OF_SCANS: Self = Self { allowed: &[], lists: &[], functions: &[] };
+    const OF_SCANS: Self = Self { allowed: &[], lists: &[], functions: &[], is_free: false };
+    const OF_ORDER: Self =
+        Self { allowed: ALLOWED_FOR_ORDER, lists: &[], functions: &[], is_free: true };
 }
 
 /// Refuses a token that no such statement has. `before` are the tokens before it.
@@ -219,7 +257,7 @@ fn check_token(
         TokenKind::Word if token.is("nextval") || token.is("lastval") => {
             Err(NotSplittable::Word(token.text.to_ascii_uppercase()))
         }
-        TokenKind::Word | TokenKind::Name if follows_dot && is_called => {
+        TokenKind::Word | TokenKind::Name if follows_dot && is_called && !rules.is_free => {
             Err(NotSplittable::Function(token.text.to_owned()))
         }
         TokenKind::Word if follows_dot => Ok(()),
@@ -230,6 +268,12 @@ fn check_token(
             if REFUSED.iter().any(is) && !rules.allowed.iter().any(is) {
                 return Err(NotSplittable::Word(token.text.to_ascii_uppercase()));
             }
+            if rules.is_free {
+                return match is_called && is_aggregate(&lower) {
+                    true => Err(NotSplittable::MoreThanFilter),
+                    false => Ok(()),
+                };
+            }
             let takes_list = takes_list(&lower) || rules.lists.iter().any(is);
             let is_known = is_pure(&lower) || rules.functions.iter().any(is);
             match is_called && !takes_list && !(is_adjacent && is_known) {
@@ -237,11 +281,15 @@ fn check_token(
                 false => Ok(()),
             }
         }
-        TokenKind::Name if is_called => Err(NotSplittable::Function(token.text.to_owned())),
+        TokenKind::Name if is_called && !rules.is_free => {
+            Err(NotSplittable::Function(token.text.to_owned()))
+        }
         TokenKind::Name | TokenKind::Literal => Ok(()),
+        TokenKind::Quoted if rules.is_free => Ok(()),
         // In ANSI mode a name, else a string.
         TokenKind::Quoted => Err(NotSplittable::DoubleQuotes),
         TokenKind::Other => match token.text {
+            "?" | "@" | ":" if rules.is_free => Ok(()),
             "?" => Err(NotSplittable::Parameters),
             "@" | ":" => Err(NotSplittable::Variables),
             ";" => Err(NotSplittable::NotOneStatement),

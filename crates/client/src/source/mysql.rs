@@ -64,6 +64,8 @@ pub(crate) struct MysqlSource {
     estimate: Estimate,
     small_tables: SmallTables,
     failed_connections: FailedConnections,
+    /// Why its rows have no order that was asked for.
+    unordered: Option<String>,
     /// Other connections read it, so this one has nothing left of it.
     was_elsewhere: bool,
     decoders: DecoderCache,
@@ -86,11 +88,11 @@ impl Size {
 struct Divided {
     table: Table,
     snapshot: Snapshot,
+    /// The session's limit of a statement's time.
+    timeout: Option<Duration>,
 }
 
 /// A transaction that the program began.
-    /// The session's limit of a statement's time.
-    timeout: Option<Duration>,
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OwnTransaction {
     None,
@@ -136,6 +138,7 @@ impl MysqlSource {
             estimate: Estimate::default(),
             small_tables: SmallTables::default(),
             failed_connections: FailedConnections::default(),
+            unordered: None,
             was_elsewhere: false,
             decoders: DecoderCache::default(),
             own: OwnTransaction::None,
@@ -202,7 +205,7 @@ impl MysqlSource {
         range_options.postgres.partitions = Partitions::Exactly(1);
         let deadline = timeout.map(|timeout| began + timeout);
         let ranges = TableRanges::new(connections, table.ranges, range_options, deadline);
-        self.was_elsewhere = true;
+        (self.unordered, self.was_elsewhere) = (None, true);
         let mut scan = PartitionedScan::start(ranges, cancel)?;
         scan.set_estimate(self.estimate);
         self.connections = Connections::Several { count, failures };
@@ -390,7 +393,8 @@ impl Source for MysqlSource {
     fn path(&self) -> TransferPath {
         let compression = self.connection.session.stream().compression();
         let how = compression.map(|name| format!("; compressed by {name}")).unwrap_or_default();
-        TransferPath { kind: PathKind::Rows, reason: format!("{}{how}", self.connections) }
+        let reason = format!("{}{}{how}", self.connections, self.unordered());
+        TransferPath { kind: PathKind::Rows, reason }
     }
 
     fn start(
@@ -402,13 +406,13 @@ impl Source for MysqlSource {
     ) -> Result<()> {
         self.running = Running::None;
         self.estimate = Estimate::default();
+        if self.was_elsewhere && self.connection.session.reads_what_is_left(sql) {
+            return Err(was_elsewhere());
+        }
         if !self.connection.session.is_diagnostic(sql) {
             self.check_transaction(cancel);
         }
         if self.own == OwnTransaction::Ended {
-        if self.was_elsewhere && self.connection.session.reads_what_is_left(sql) {
-            return Err(was_elsewhere());
-        }
             return Err(ended("the transaction is over"));
         }
         check_options(options)?;
@@ -421,11 +425,11 @@ impl Source for MysqlSource {
             },
         };
         self.connections = Connections::One(refused);
+        self.was_elsewhere &= options.plan_only;
         self.estimate_rows(sql, options, cancel)?;
         let ordered = self.in_order(sql, options, cancel)?;
         let sql = ordered.as_deref().unwrap_or(sql);
         let (mut decoders, estimate) = (std::mem::take(&mut self.decoders), self.estimate);
-        self.was_elsewhere &= options.plan_only;
         let scan = self.run_users(cancel, |connection, check| {
             Scan::start(connection, sql, options, estimate, &mut decoders, check)
         });
@@ -544,6 +548,7 @@ impl Source for MysqlSource {
         if self.own == OwnTransaction::Ended {
             return Err(ended("the transaction is over"));
         }
+        self.was_elsewhere = false;
         write::write(self, job, watch)
     }
 
@@ -553,7 +558,6 @@ impl Source for MysqlSource {
     }
 }
 
-        self.was_elsewhere = false;
 /// SQLSTATE `invalid_transaction_state`.
 const TRANSACTION_STATE: &str = "25000";
 /// SQLSTATE `feature_not_supported`.
@@ -568,15 +572,15 @@ fn ended(what: &str) -> Error {
     .with_sqlstate(TRANSACTION_STATE)
 }
 
-fn no_shared_snapshot() -> Error {
-    let what = "MySQL and MariaDB can't begin a transaction under the snapshot of another one, so \
-                no plan can have the snapshot of an earlier one";
-    Error::usage(what)
 fn was_elsewhere() -> Error {
     Error::usage("the statement before was read over several connections, so nothing is left of it")
         .with_hint("run it with partitions=1")
 }
 
+fn no_shared_snapshot() -> Error {
+    let what = "MySQL and MariaDB can't begin a transaction under the snapshot of another one, so \
+                no plan can have the snapshot of an earlier one";
+    Error::usage(what)
         .with_hint("read what must be consistent by one statement")
         .with_sqlstate(NOT_SUPPORTED)
 }

@@ -8,6 +8,29 @@ const LISTS: &[&str] = &[
     "datetime", "decimal", "nchar", "signed", "time", "unsigned", "varchar",
 ];
 
+/// Functions that make one row of many.
+const AGGREGATES: &[&str] = &[
+    "avg",
+    "bit_and",
+    "bit_or",
+    "bit_xor",
+    "count",
+    "group_concat",
+    "json_arrayagg",
+    "json_objectagg",
+    "max",
+    "min",
+    "st_collect",
+    "std",
+    "stddev",
+    "stddev_pop",
+    "stddev_samp",
+    "sum",
+    "var_pop",
+    "var_samp",
+    "variance",
+];
+
 /// In the order of the alphabet.
 const PURE: &[&str] = &[
     "abs",
@@ -177,6 +200,11 @@ pub(super) fn takes_list(word: &str) -> bool {
 /// server prefers these to functions of a user's own with the same name.
 pub(super) fn is_pure(word: &str) -> bool {
     PURE.binary_search(&word).is_ok()
+}
+
+/// Whether a function of the server, in lower case, makes one row of many.
+pub(super) fn is_aggregate(word: &str) -> bool {
+    AGGREGATES.contains(&word)
 }
 
 #[cfg(test)]

@@ -40,7 +40,8 @@ impl Joined {
             tokens.pop();
         }
         let lists = &["index", "key", "on", "using"];
-        let rules = Rules { allowed: ALLOWED, lists, functions: &["curdate", "now"] };
+        let functions = &["curdate", "now"];
+        let rules = Rules { allowed: ALLOWED, lists, functions, is_free: false };
         for (i, token) in tokens.iter().enumerate() {
             check_token(&rules, &tokens[..i], *token, tokens.get(i + 1)).ok()?;
         }

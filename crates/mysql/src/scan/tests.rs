@@ -127,6 +127,44 @@ fn statements_that_are_not() {
     assert!(TableScan::parse("SELECT a FROM t WHERE b = '\\' OR now() > 'x'", false).is_err());
 }
 
+/// Those that one connection reads may have what other connections, or other ranges, see
+/// differently.
+#[test]
+fn statements_for_an_order() {
+    let in_order = |sql| {
+        let read = TableScan::parse_for_order(sql, true).unwrap();
+        assert!(TableScan::parse(sql, true).is_err(), "{sql}");
+        read.in_order(&["`k`".to_owned()])
+    };
+    for sql in [
+        "SELECT rand(), now(), s.f(a), `f`(b), uuid () FROM t",
+        "SELECT a, @v := @v + 1, @@version FROM t",
+        "SELECT CURRENT_USER, a FROM t",
+    ] {
+        assert_eq!(in_order(sql), format!("{sql} ORDER BY t.`k`"));
+    }
+    for condition in ["a = ? AND b = \"it's\"", "MATCH (a) AGAINST (?)", "a < CURRENT_DATE"] {
+        assert_eq!(
+            in_order(&format!("SELECT a FROM t x WHERE {condition}")),
+            format!("SELECT a FROM t x WHERE ( {condition}) ORDER BY x.`k`")
+        );
+    }
+    for sql in [
+        "SELECT count(*) FROM t",
+        "SELECT MAX (a) FROM t WHERE b = ?",
+        "SELECT DISTINCT a FROM t",
+        "SELECT a FROM t WHERE b = ? LIMIT 5",
+        "SELECT a FROM t WHERE b = ? FOR UPDATE",
+        "SELECT a INTO @v FROM t",
+        "SELECT a FROM t, u WHERE b = ?",
+        "SELECT a FROM t WHERE a IN (SELECT b FROM u)",
+        "SELECT a FROM \"t\"",
+        "SELECT a FROM t; DELETE FROM t",
+    ] {
+        assert!(TableScan::parse_for_order(sql, true).is_err(), "{sql}");
+    }
+}
+
 /// Statements of random pieces, some of them odd. Whatever is a scan stays one statement when it is
 /// limited to a range, and no piece of it is lost.
 #[test]

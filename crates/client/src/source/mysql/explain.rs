@@ -4,7 +4,7 @@ use dray_mysql::{
     CancelCheck as SocketCheck, Connection as Socket, Error as MysqlError, Joined, Session,
 };
 
-use super::table::literal;
+use super::table::is_table;
 
 /// A line of a plan.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,18 +48,13 @@ pub(super) fn estimate(
     let mut tables = joined.tables;
     tables.sort();
     tables.dedup();
-    let is_one = |(database, table): &(Option<String>, String)| {
-        let database =
-            database.as_ref().map_or_else(|| "DATABASE()".to_owned(), |name| literal(name));
-        format!("TABLE_SCHEMA = {database} AND TABLE_NAME = {}", literal(table))
-    };
-    let any = tables.iter().map(is_one).collect::<Vec<_>>().join(" OR ");
-    let question = format!(
-        "SELECT COUNT(*) FROM information_schema.TABLES \
-         WHERE TABLE_TYPE = 'BASE TABLE' AND ({any})"
-    );
-    let found = session.ask(&question, check)?.into_iter().flatten().flatten().next();
-    if found != Some(tables.len().to_string()) {
+    // An OR would find names that differ in case.
+    let types = tables.iter().map(|names| {
+        format!("SELECT TABLE_TYPE FROM information_schema.TABLES WHERE {}", is_table(names))
+    });
+    let types = session.ask(&types.collect::<Vec<_>>().join(" UNION ALL "), check)?;
+    let types = types.into_iter().flatten().flatten().collect::<Vec<_>>();
+    if types.len() != tables.len() || types.iter().any(|found| found != "BASE TABLE") {
         return Ok(None);
     }
     // Without one of these words, some servers tell no `filtered`, and others may answer as a tree.

@@ -51,7 +51,8 @@ impl MysqlSource {
                 let ordered = self.in_order(sql, query, cancel)?;
                 let connection = self.alone(cancel)?;
                 let statement = ordered.unwrap_or_else(|| sql.to_owned());
-                (vec![connection], vec![statement], Some(reason.to_string()))
+                let reason = format!("{reason}{}", self.unordered());
+                (vec![connection], vec![statement], Some(reason))
             }
         };
         for connection in &mut connections {

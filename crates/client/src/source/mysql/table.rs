@@ -51,13 +51,23 @@ impl Table {
         if wanted.ordered && facts.is_partitioned {
             return Ok(Err(Reason::OrderOfPartitions));
         }
-        let (key, data_type) = match facts.key() {
-            Ok(key) => key,
-            Err(reason) => return Ok(Err(reason)),
+        if let Some(reason) = facts.reason() {
+            return Ok(Err(reason));
+        }
+        if is_temporary(session, scan, check)? {
+            return Ok(Err(Reason::Temporary));
+        }
+        let Some(index) = Index::of(session, scan, facts.named.as_deref(), check)? else {
+            return Ok(Err(match &facts.named {
+                Some(column) => Reason::NoIndex(column.clone()),
+                None => Reason::NoPrimaryKey,
+            }));
         };
-        if wanted.ordered && key.index != PRIMARY {
+        if wanted.ordered && index.name != PRIMARY {
             return Ok(Err(Reason::OrderOfKey));
         }
+        let data_type = &index.data_type(session, scan, check)?;
+        let key = index.key();
         if data_type.name == "timestamp" && !has_fixed_offset(&facts.time_zone) {
             return Ok(Err(Reason::TimeZone(facts.time_zone.clone())));
         }
@@ -65,9 +75,6 @@ impl Table {
         let Some(ends) = KeySpace::question(&data_type.name, &key.column) else {
             return Ok(Err(key_type()));
         };
-        if is_temporary(session, scan, check)? {
-            return Ok(Err(Reason::Temporary));
-        }
         let plan = explain(session, sql, check)?;
         let is_scan = plan.iter().all(|line| match line.access.as_str() {
             "ALL" | "index" => true,
@@ -90,9 +97,9 @@ impl Table {
         if bounds.is_empty() {
             return Ok(Err(Reason::FewKeys));
         }
-        let mut ranges = ranges(scan, &key, facts.is_nullable, bounds, wanted.at_most);
+        let mut ranges = ranges(scan, &key, index.is_nullable, bounds, wanted.at_most);
         // The index is read from its beginning, so each range comes in its own order.
-        if wanted.ordered && facts.is_descending {
+        if wanted.ordered && index.is_descending {
             ranges.reverse();
         }
         Ok(Ok(Self { ranges, workers }))
@@ -134,13 +141,6 @@ pub(super) struct Facts {
     is_partitioned: bool,
     /// The column that the table is to be divided by, if the user named one.
     named: Option<String>,
-    /// An index that begins with this column, or else the primary key, and its first column.
-    index: Option<String>,
-    column: Option<String>,
-    /// Whether the index begins with the greatest key.
-    is_descending: bool,
-    is_nullable: bool,
-    data_type: ColumnType,
     /// That of the session.
     time_zone: String,
 }
@@ -156,31 +156,21 @@ impl Facts {
         named: Option<&str>,
         check: SocketCheck<'_>,
     ) -> Result<Option<Self>> {
-        let row = session.ask(&question(scan, named), check)?.into_iter().next();
-        Ok(row.map(|row| Self::from_row(row, named)))
-    }
-
-    fn from_row(row: Vec<Option<String>>, named: Option<&str>) -> Self {
+        let columns = "TABLE_TYPE, ENGINE, TABLE_ROWS, DATA_LENGTH, CREATE_OPTIONS, @@time_zone";
+        let Some(row) = ask_of(session, scan, columns, "TABLES", "", check)? else {
+            return Ok(None);
+        };
         let mut values = row.into_iter();
         let mut next = || values.next().flatten();
-        Self {
+        Ok(Some(Self {
             kind: next().unwrap_or_default(),
             engine: next().unwrap_or_default(),
             rows: next().and_then(|rows| rows.parse().ok()),
             bytes: next().and_then(|bytes| bytes.parse().ok()).unwrap_or_default(),
             is_partitioned: next().is_some_and(|options| options.contains("partitioned")),
             named: named.map(str::to_owned),
-            index: next(),
-            column: next(),
-            is_descending: next().is_some_and(|collation| collation == "D"),
-            is_nullable: next().is_some_and(|nullable| nullable == "YES"),
-            data_type: ColumnType {
-                name: next().unwrap_or_default(),
-                charset: next().unwrap_or_default(),
-                collation: next().unwrap_or_default(),
-            },
             time_zone: next().unwrap_or_default(),
-        }
+        }))
     }
 
     fn workers(&self, distance: Distance) -> usize {
@@ -188,59 +178,138 @@ impl Facts {
         processors.min(distance.connections_for(self.bytes))
     }
 
-    /// What the table is divided by, and the type of its column.
-    fn key(&self) -> Result<(Key, &ColumnType), Reason> {
+    /// Why no table of this kind is divided.
+    fn reason(&self) -> Option<Reason> {
         if self.kind != "BASE TABLE" {
-            return Err(Reason::NotATable);
+            return Some(Reason::NotATable);
         }
-        if !self.engine.eq_ignore_ascii_case("innodb") {
-            return Err(Reason::Engine(self.engine.clone()));
-        }
-        let (Some(index), Some(column)) = (&self.index, &self.column) else {
-            return Err(match &self.named {
-                Some(column) => Reason::NoIndex(column.clone()),
-                None => Reason::NoPrimaryKey,
-            });
-        };
-        let index = if index == PRIMARY { index.clone() } else { quoted(index) };
-        Ok((Key { index, column: quoted(column) }, &self.data_type))
+        let is_innodb = self.engine.eq_ignore_ascii_case("innodb");
+        (!is_innodb).then(|| Reason::Engine(self.engine.clone()))
     }
+}
+
+/// An index, by whose first column a table is divided.
+#[derive(Debug)]
+struct Index {
+    name: String,
+    column: String,
+    /// Whether it begins with the greatest key.
+    is_descending: bool,
+    is_nullable: bool,
+}
+
+impl Index {
+    /// Asks for the primary key, or an index that begins with the column that the user named.
+    ///
+    /// A named column needs an index that is a tree and has its whole values. A primary key of
+    /// prefixes is fine: these are unique, and the server compares the whole value again.
+    fn of(
+        session: &mut Session<Socket>,
+        scan: &TableScan,
+        named: Option<&str>,
+        check: SocketCheck<'_>,
+    ) -> Result<Option<Self>> {
+        let index = match named {
+            None => format!("Key_name = '{PRIMARY}'"),
+            Some(column) => format!(
+                "Column_name = {} AND Sub_part IS NULL AND Index_type = 'BTREE'",
+                literal(column)
+            ),
+        };
+        let keys = keys(session, scan, &format!("Seq_in_index = 1 AND {index}"), check)?;
+        Ok(keys.into_iter().next())
+    }
+
+    /// The type of its column.
+    fn data_type(
+        &self,
+        session: &mut Session<Socket>,
+        scan: &TableScan,
+        check: SocketCheck<'_>,
+    ) -> Result<ColumnType> {
+        let columns = "DATA_TYPE, CHARACTER_SET_NAME, COLLATION_NAME";
+        let column = format!(" AND COLUMN_NAME = {}", literal(&self.column));
+        let row = ask_of(session, scan, columns, "COLUMNS", &column, check)?;
+        let mut values = row.into_iter().flatten();
+        let mut next = || values.next().flatten().unwrap_or_default();
+        Ok(ColumnType { name: next(), charset: next(), collation: next() })
+    }
+
+    /// Reads a row of `SHOW KEYS`; None for an expression.
+    fn from_row(row: &[Option<String>]) -> Option<Self> {
+        let value = |i: usize| row.get(i).and_then(|value| value.as_deref());
+        Some(Self {
+            name: value(2)?.to_owned(),
+            column: value(4)?.to_owned(),
+            is_descending: value(5) == Some("D"),
+            is_nullable: value(9) == Some("YES"),
+        })
+    }
+
+    fn key(&self) -> Key {
+        let name = if self.name == PRIMARY { self.name.clone() } else { quoted(&self.name) };
+        Key { index: name, column: quoted(&self.column) }
+    }
+}
+
+/// The columns of a table's primary key in their order, each with `DESC` if it descends; none
+/// without one.
+///
+/// # Errors
+/// When there is no such table, the connection breaks or the statement is cancelled.
+pub(super) fn primary_key(
+    session: &mut Session<Socket>,
+    scan: &TableScan,
+    check: SocketCheck<'_>,
+) -> Result<Vec<String>> {
+    let columns = keys(session, scan, &format!("Key_name = '{PRIMARY}'"), check)?;
+    let columns = columns.into_iter().map(|Index { column, is_descending, .. }| {
+        format!("{}{}", quoted(&column), if is_descending { " DESC" } else { "" })
+    });
+    Ok(columns.collect())
+}
+
+/// Columns of a table's indexes, also of a temporary one, and never of one whose name differs in
+/// case.
+fn keys(
+    session: &mut Session<Socket>,
+    scan: &TableScan,
+    which: &str,
+    check: SocketCheck<'_>,
+) -> Result<Vec<Index>> {
+    let rows = session.ask(&format!("SHOW KEYS FROM {} WHERE {which}", scan.table), check)?;
+    Ok(rows.iter().filter_map(|row| Index::from_row(row)).collect())
 }
 
 pub(super) fn quoted(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
 }
 
-/// Asks for [`Facts`]. An index of a prefix, or one that is no tree, does not divide a table.
-fn question(scan: &TableScan, named: Option<&str>) -> String {
-    let index = match named {
-        None => format!("s.INDEX_NAME = '{PRIMARY}'"),
-        Some(column) => format!(
-            "s.COLUMN_NAME = {} AND s.SUB_PART IS NULL AND s.INDEX_TYPE = 'BTREE'",
-            literal(column)
-        ),
-    };
-    let is_table = |of: &str| is_table(scan, of);
-    format!(
-        "SELECT t.TABLE_TYPE, t.ENGINE, t.TABLE_ROWS, t.DATA_LENGTH, t.CREATE_OPTIONS, \
-             s.INDEX_NAME, s.COLUMN_NAME, s.COLLATION, c.IS_NULLABLE, c.DATA_TYPE, \
-             c.CHARACTER_SET_NAME, c.COLLATION_NAME, @@time_zone \
-         FROM information_schema.TABLES t \
-         LEFT JOIN information_schema.STATISTICS s \
-             ON {} AND {index} AND s.SEQ_IN_INDEX = 1 \
-         LEFT JOIN information_schema.COLUMNS c ON {} AND c.COLUMN_NAME = s.COLUMN_NAME \
-         WHERE {} ORDER BY s.INDEX_NAME <> '{PRIMARY}', s.INDEX_NAME LIMIT 1",
-        is_table("s"),
-        is_table("c"),
-        is_table("t"),
-    )
+/// What a table of information_schema has in these columns about the table of a scan; None if that
+/// is not there.
+fn ask_of(
+    session: &mut Session<Socket>,
+    scan: &TableScan,
+    columns: &str,
+    of: &str,
+    and: &str,
+    check: SocketCheck<'_>,
+) -> Result<Option<Vec<Option<String>>>> {
+    let question = format!(
+        "SELECT TABLE_NAME, {columns} FROM information_schema.{of} WHERE {}{and}",
+        is_table(&scan.names)
+    );
+    let mut rows = session.ask(&question, check)?;
+    // Servers whose tables `t` and `T` are two may find both.
+    let is_it = |row: &Vec<Option<String>>| row.first() == Some(&Some(scan.names.1.clone()));
+    let at = rows.iter().position(is_it).unwrap_or_default();
+    Ok((at < rows.len()).then(|| rows.swap_remove(at).split_off(1)))
 }
 
-/// The condition for a table of information_schema to be about the table of a scan.
-pub(super) fn is_table(scan: &TableScan, of: &str) -> String {
-    let (database, table) = &scan.names;
+/// The condition for a row of information_schema to be about a table, by its database and its name.
+pub(super) fn is_table((database, table): &(Option<String>, String)) -> String {
     let database = database.as_ref().map_or_else(|| "DATABASE()".to_owned(), |name| literal(name));
-    format!("{of}.TABLE_SCHEMA = {database} AND {of}.TABLE_NAME = {}", literal(table))
+    format!("TABLE_SCHEMA = {database} AND TABLE_NAME = {}", literal(table))
 }
 
 /// Whether the table of a scan is a temporary one. It hides another of its name, and only from
