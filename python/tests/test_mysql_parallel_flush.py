@@ -125,6 +125,10 @@ def test_settings_of_new_servers(server: MariaServer, connection: dray.Connectio
         connection.query("SET default_collation_for_utf8mb4 = utf8mb4_general_ci")
         assert "other settings" in reason_of(connection, 3)
         connection.query("SET default_collation_for_utf8mb4 = DEFAULT")
+    if server.rows("SHOW VARIABLES LIKE 'explain_format'"):
+        for form in ("TREE", "JSON"):
+            connection.query(f"SET explain_format = {form}")
+            wait_until(lambda: reason_of(connection, 3).startswith("3 connections"))
     connection.query("SET timestamp = 1000000000")
     # To the server, statements of the tests before that have not ended yet are long ones.
     wait_until(lambda: reason_of(connection, 3).startswith("3 connections"))

@@ -30,7 +30,13 @@ pub(super) fn explain(
     sql: &str,
     check: SocketCheck<'_>,
 ) -> Result<Vec<PlanLine>, MysqlError> {
-    let lines = session.ask(&format!("EXPLAIN {sql}"), check)?;
+    // Without one of these words, some servers tell no `filtered`, and others may answer as a tree.
+    let server = session.server();
+    let form = match server.is_mariadb() || server.number() < (5, 7, 0) {
+        true => "EXTENDED",
+        false => "FORMAT=TRADITIONAL",
+    };
+    let lines = session.ask(&format!("EXPLAIN {form} {sql}"), check)?;
     Ok(lines.iter().map(|line| PlanLine::of(line)).collect())
 }
 
@@ -57,14 +63,7 @@ pub(super) fn estimate(
     if types.len() != tables.len() || types.iter().any(|found| found != "BASE TABLE") {
         return Ok(None);
     }
-    // Without one of these words, some servers tell no `filtered`, and others may answer as a tree.
-    let server = session.server();
-    let form = match server.is_mariadb() || server.number() < (5, 7, 0) {
-        true => "EXTENDED",
-        false => "FORMAT=TRADITIONAL",
-    };
-    let lines = session.ask(&format!("EXPLAIN {form} {sql}"), check)?;
-    let lines = lines.iter().map(|line| PlanLine::of(line)).collect::<Vec<_>>();
+    let lines = explain(session, sql, check)?;
     Ok(rows_of(&lines).map(|rows| joined.limit.map_or(rows, |limit| rows.min(limit))))
 }
 
