@@ -297,6 +297,30 @@ def test_time_zones(mysql: MariaServer) -> None:
             other.query("CALL moved_and_failed()").arrow()
         with pytest.raises(dray.UsageError, match="time_zone"):
             other.query(sql).arrow()
+    # Servers before MySQL 5.7 and MariaDB 10.2 report no changes.
+    if mysql.version == "mysql-5.6":
+        return
+    mysql.run(
+        "DROP PROCEDURE IF EXISTS untracked",
+        "CREATE PROCEDURE untracked() SET SESSION session_track_system_variables = 'autocommit'",
+    )
+    for untracked in [
+        ["SET session_track_system_variables = 'autocommit'"],
+        ["SET @@session.session_track_system_variables = ''"],
+        ["CALL untracked()"],
+        ["PREPARE p FROM \"SET session_track_system_variables = ''\"", "EXECUTE p"],
+    ]:
+        with dray.connect(mysql.uri()) as other:
+            for statement in untracked:
+                list(other.query(statement))
+            assert list(other.query(sql)) == [(noon,)]
+            list(other.query("SET time_zone = '+05:00'"))
+            with pytest.raises(dray.UsageError, match="time_zone"):
+                other.query(sql).arrow()
+            list(other.query("SET time_zone = '+00:00'"))
+            assert list(other.query(sql)) == [(noon,)]
+            with pytest.raises(dray.UsageError, match="time_zone"):
+                other.query("CALL moved()").arrow()
 
 
 def test_one_value_of_each_label(mysql: MariaServer, connection: dray.Connection) -> None:

@@ -120,8 +120,8 @@ impl<S: Read + Write> Session<S> {
     pub(crate) fn over(packets: PacketStream<S>, server: Server) -> Self {
         Self {
             packets,
+            settings: Settings::new(server.tracks()),
             server,
-            settings: Settings::default(),
             cache: StatementCache::default(),
             next: Next::Nothing,
             rows: None,
@@ -138,7 +138,7 @@ impl<S: Read + Write> Session<S> {
     /// When the server refuses one of the settings, or the connection breaks.
     pub fn set_up(&mut self, check: CancelCheck<'_>) -> Result<()> {
         self.ask(&settings::set_up(&self.server), check)?;
-        self.settings.trust();
+        self.settings = Settings::new(self.server.tracks());
         Ok(())
     }
 

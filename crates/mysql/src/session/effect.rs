@@ -41,6 +41,15 @@ pub(super) fn may_change_session(sql: &str) -> bool {
     has_code_in_comments(sql) || !is_harmless
 }
 
+/// Whether a statement that may change the session may also change what is reported of that: it
+/// names that setting, or runs others, of which it says nothing.
+pub(super) fn may_change_reports(sql: &str) -> bool {
+    sql.to_ascii_lowercase().contains("session_track")
+        || has_code_in_comments(sql)
+        || is_one_of(sql, &["call", "execute", "begin"])
+        || begins_with(sql, &["set", "statement"])
+}
+
 /// Whether a statement is about the errors and warnings of the one before. A preparation that fails
 /// would replace them.
 pub(super) fn is_diagnostic(sql: &str) -> bool {
@@ -123,6 +132,24 @@ mod tests {
             ("", false, true),
         ] {
             assert_eq!((is_kept(sql), may_change_session(sql)), (kept, changing), "{sql}");
+        }
+    }
+
+    #[test]
+    fn reports() {
+        for (sql, changing) in [
+            ("SET @@session.`Session_Track_system_variables` = ''", true),
+            ("PREPARE p FROM 'SET session_track_state_change = 1'", true),
+            ("CALL p()", true),
+            ("/*!50000 CALL p() */", true),
+            ("EXECUTE IMMEDIATE CONCAT('SET session', '_track_schema = 0')", true),
+            ("BEGIN NOT ATOMIC CALL p(); END", true),
+            ("SET STATEMENT max_statement_time = 1 FOR EXECUTE p", true),
+            ("SET time_zone = '+05:00'", false),
+            ("USE shop2", false),
+            ("PREPARE p FROM 'SELECT 1'", false),
+        ] {
+            assert_eq!(may_change_reports(sql), changing, "{sql}");
         }
     }
 

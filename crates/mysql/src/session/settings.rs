@@ -8,9 +8,6 @@ use crate::error::{Error, Result};
 use crate::server::Server;
 use crate::sql;
 
-/// Asks for the settings, in the order of [`SETTINGS`].
-pub(super) const QUESTION: &str =
-    "SELECT @@time_zone, @@character_set_client, @@character_set_results";
 const UTF8: &str = "utf8mb4";
 /// The time zone as it is set, and others that are the same.
 const UTC: [&str; 4] = ["+00:00", "-00:00", "utc", "etc/utc"];
@@ -46,23 +43,31 @@ pub(super) struct Settings {
     /// A statement has failed, and may have changed settings before it did: errors report none. Or
     /// the server reports no changes.
     is_stale: bool,
+    /// Whether the server reports changes. Once it does not, it is asked for good.
+    is_tracked: bool,
     /// How often the time zone was set.
     zone_changes: u64,
 }
 
-impl Default for Settings {
-    fn default() -> Self {
+impl Settings {
+    /// Those of [`set_up`], of a server that reports changes or does not.
+    pub(super) fn new(is_tracked: bool) -> Self {
         Self {
             time_zone: UTC[0].into(),
             client: UTF8.into(),
             results: UTF8.into(),
             is_stale: false,
+            is_tracked,
             zone_changes: 0,
         }
     }
-}
 
-impl Settings {
+    /// Asks for the settings, in the order of [`SETTINGS`], and for what changes are reported.
+    pub(super) fn question(&self) -> String {
+        let tracked = if self.is_tracked { ", @@session_track_system_variables" } else { "" };
+        format!("SELECT @@{}{tracked}", SETTINGS.join(", @@"))
+    }
+
     /// Notes the last values of the [`SETTINGS`] that have changed.
     pub(super) fn note(&mut self, values: [Option<String>; 3]) {
         let [time_zone, client, results] = values;
@@ -78,9 +83,13 @@ impl Settings {
         }
     }
 
-    /// Notes the answer to [`QUESTION`].
+    /// Notes the answer to [`Self::question`].
     pub(super) fn learn(&mut self, mut values: impl Iterator<Item = Option<String>>) {
         self.note(SETTINGS.map(|_| Some(values.next().flatten().unwrap_or_default())));
+        let tracked = values.next().flatten().unwrap_or_default().to_ascii_lowercase();
+        let has =
+            |name: &str| tracked.split(',').any(|tracked| [name, "*"].contains(&tracked.trim()));
+        self.is_tracked &= SETTINGS.iter().all(|name| has(name));
         self.trust();
     }
 
@@ -92,6 +101,11 @@ impl Settings {
     /// Notes that the settings are known.
     pub(super) fn trust(&mut self) {
         self.is_stale = false;
+    }
+
+    /// Whether the server reports changes.
+    pub(super) fn is_tracked(&self) -> bool {
+        self.is_tracked
     }
 
     /// Whether the server must be asked for the settings. Until it is, nothing that depends on the
@@ -143,7 +157,6 @@ impl Settings {
         &self,
         statement: &str,
         columns: &[ColumnDefinition],
-        server: &Server,
     ) -> Result<()> {
         if self.results != UTF8 {
             let why = "text is read as UTF-8";
@@ -160,12 +173,11 @@ impl Settings {
         if sets && lower.contains("time_zone") {
             return Err(zone_set_within(&column.name));
         }
-        match !server.tracks() && matches!(sql::first_word(&lower), "call" | "execute") {
+        match !self.is_tracked && matches!(sql::first_word(&lower), "call" | "execute") {
             true => {
                 let what = format!(
-                    "a procedure may set time_zone, and {} does not report it, but TIMESTAMP {:?} \
-                     is read as UTC",
-                    server.name(),
+                    "a procedure may set time_zone, which is not reported, but TIMESTAMP {:?} is \
+                     read as UTC",
                     column.name
                 );
                 Err(Error::usage(what).with_hint("select the rows without the procedure"))
@@ -197,12 +209,8 @@ fn changed(name: &str, value: &str, why: &str) -> Error {
 mod tests {
     use super::*;
 
-    fn server() -> Server {
-        Server::new("8.0.36", 1, 0, 0)
-    }
-
     fn note(name: &str, value: &str) -> Settings {
-        let mut settings = Settings::default();
+        let mut settings = Settings::new(true);
         settings.note(SETTINGS.map(|known| (known == name).then(|| value.to_owned())));
         settings
     }
@@ -211,23 +219,46 @@ mod tests {
     fn changes() {
         let settings = note("time_zone", "UTC");
         settings.check_sendable("ü").unwrap();
-        settings.check_readable("", &[], &server()).unwrap();
+        settings.check_readable("", &[]).unwrap();
         let settings = note("character_set_client", "latin1");
         settings.check_sendable("SET NAMES utf8mb4").unwrap();
         let error = settings.check_sendable("SELECT 'ü'").unwrap_err();
         assert!(error.to_string().contains("latin1"), "{error}");
         let settings = note("character_set_results", "");
-        settings.check_readable("", &[], &server()).unwrap_err();
+        settings.check_readable("", &[]).unwrap_err();
         let mut settings = note("time_zone", "SYSTEM");
         assert_eq!(settings.time_zone, "SYSTEM");
         settings.learn([Some("+00:00".to_owned()), None, None].into_iter());
         assert_eq!((settings.time_zone.as_str(), settings.client.as_str()), ("+00:00", ""));
     }
 
+    /// Who changes what is reported is asked from then on.
+    #[test]
+    fn reports() {
+        let after = |tracked: &str| {
+            let mut settings = Settings::new(true);
+            assert!(settings.question().ends_with(", @@session_track_system_variables"));
+            let values = ["+00:00", "utf8mb4", "utf8mb4", tracked];
+            settings.learn(values.iter().map(|value| Some((*value).to_owned())));
+            settings
+        };
+        assert!(
+            after("Time_zone, character_set_client,character_set_results,autocommit").is_tracked
+        );
+        assert!(after("*").is_tracked);
+        for tracked in ["", "autocommit", "time_zone,character_set_client"] {
+            let mut settings = after(tracked);
+            assert!(!settings.is_tracked, "{tracked}");
+            assert!(settings.question().ends_with("@@character_set_results"));
+            settings.learn([Some("UTC".to_owned())].into_iter());
+            assert!(!settings.is_tracked);
+        }
+    }
+
     /// A statement that reads what the one before has left runs before the question.
     #[test]
     fn doubts() {
-        let mut settings = Settings::default();
+        let mut settings = Settings::new(true);
         settings.check_parameters(&[Parameter::Utc(String::new())]).unwrap();
         settings.doubt();
         let error = settings.check_parameters(&[Parameter::Utc(String::new())]).unwrap_err();

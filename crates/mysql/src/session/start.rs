@@ -113,7 +113,7 @@ impl<S: Read + Write> Session<S> {
             self.cache.forget(known.id);
         }
         self.keep(statement, prepared, self.cache.age());
-        self.settings.check_readable(statement, &definitions, &self.server)?;
+        self.settings.check_readable(statement, &definitions)?;
         Ok(schema_of(&columns_of(&definitions, options)?))
     }
 
@@ -203,7 +203,7 @@ impl<S: Read + Write> Session<S> {
         if may_change {
             self.cache.forget_all();
         }
-        may_change && !self.server.tracks()
+        may_change && (!self.settings.is_tracked() || effect::may_change_reports(statement))
     }
 
     /// Reads the beginning of a statement's result. A procedure may change rows before it returns
@@ -231,7 +231,7 @@ impl<S: Read + Write> Session<S> {
             }
         };
         let definitions = self.definitions(columns, check)?;
-        self.settings.check_readable(statement, &definitions, &self.server)?;
+        self.settings.check_readable(statement, &definitions)?;
         let timestamp = definitions.iter().find(|column| is_timestamp(column));
         let zone = timestamp.map(|column| (column.name.clone(), self.settings.zone_changes()));
         let columns = columns_of(&definitions, options)?;
@@ -293,7 +293,7 @@ impl<S: Read + Write> Session<S> {
         if !self.settings.is_stale() || statement.is_some_and(effect::reads_what_is_left) {
             return Ok(());
         }
-        let values = self.ask(super::settings::QUESTION, check)?;
+        let values = self.ask(&self.settings.question(), check)?;
         self.settings.learn(values.into_iter().flatten());
         Ok(())
     }

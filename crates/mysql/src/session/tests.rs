@@ -176,7 +176,7 @@ fn old_ends() {
     read(&mut session, "SET sql_mode = ''").unwrap();
     assert_eq!(read(&mut session, "SELECT 1").unwrap(), 1);
     assert_eq!(read(&mut session, "SELECT 1").unwrap(), 1);
-    let question = settings::QUESTION;
+    let question = &Settings::new(false).question();
     let expected = [
         "prepare SET sql_mode = ''",
         "execute 1",
@@ -226,7 +226,7 @@ fn nothing_runs_before_what_reads_the_one_before() {
         "SHOW WARNINGS",
         "prepare SELECT ROW_COUNT()",
         "execute 1",
-        settings::QUESTION,
+        &Settings::new(true).question(),
         "prepare SELECT 1",
     ];
     assert_eq!(session.stream().commands(), expected);
@@ -248,7 +248,13 @@ fn statements_are_forgotten_with_what_they_mean() {
         ("INSERT INTO t VALUES (1)", b"\0\0\0\x02\x40\0\0\0\x07\0\x05\x01m\x02ab"),
         ("INSERT INTO t VALUES (1)", b"\0\0\0\x02\x40\0\0\0\x04\x01\x02\x01b"),
     ] {
-        let mut session = session(&[one(), none(ok), one(), none(ok)]);
+        // What it reports is asked about, if the statement may have changed that.
+        let varchar = definition(VARCHAR);
+        let values = b"\x06+00:00\x07utf8mb4\x07utf8mb4\x01*";
+        let settings = answer(&[&[4][..], &varchar, &varchar, &varchar, &varchar, values, END]);
+        let is_asked = effect::may_change_reports(statement);
+        let settings = if is_asked { settings } else { Vec::new() };
+        let mut session = session(&[one(), none(ok), settings, one(), none(ok)]);
         read(&mut session, "SELECT 1").unwrap();
         read(&mut session, statement).unwrap();
         read(&mut session, "SELECT 1").unwrap();
@@ -257,7 +263,9 @@ fn statements_are_forgotten_with_what_they_mean() {
         // The server closes what is forgotten, at some time.
         let closed = commands.iter().filter(|command| *command == "close 1").count();
         assert!(closed >= 2, "{statement}: {commands:?}");
-        commands.retain(|command| command != "close 1");
+        let question = Settings::new(true).question();
+        assert_eq!(commands.contains(&question), is_asked, "{statement}");
+        commands.retain(|command| command != "close 1" && *command != question);
         let prepare = format!("prepare {statement}");
         let other = [prepare.as_str(), "execute 1"];
         assert_eq!(commands, [select, other, select, other].concat(), "{statement}");
