@@ -419,13 +419,13 @@ def test_passwords_stay_out_of_reasons(shop: MariaServer, connection: dray.Conne
         shop.run("SET GLOBAL max_connections = 151")
 
 
+class Switch(Proxy):
+    def to(self, server: MariaServer) -> None:
+        self._upstream = ("127.0.0.1", server.port)
+
+
 def test_connections_to_another_server(shop: MariaServer) -> None:
     """A name may lead to several servers, whose tables differ."""
-
-    class Switch(Proxy):
-        def to(self, server: MariaServer) -> None:
-            self._upstream = ("127.0.0.1", server.port)
-
     other = MariaServer()
     proxy = Switch(("127.0.0.1", shop.port))
     try:
@@ -645,3 +645,48 @@ def test_names_that_differ_in_case(shop: MariaServer, connection: dray.Connectio
         assert result.stats is not None and "3 connections" in result.stats.path_reason
         assert table.num_rows == ROWS, name
         assert table["c"].null_count == (ROWS // 3 if name == "par_case" else 0)
+
+
+def test_cancelling_behind_a_balancer(shop: MariaServer) -> None:
+    """Another server may have somebody else's statement under the connection's number."""
+    other = MariaServer()
+    proxy = Switch(("127.0.0.1", shop.port))
+    uri = shop.uri("?ssl-mode=disabled").replace(str(shop.port), str(proxy.port))
+
+    def connect(least: int) -> tuple[dray.Connection, int]:
+        while True:
+            connection = dray.connect(uri)
+            number = next(iter(connection.query("SELECT CONNECTION_ID()")))[0]
+            if number >= least:
+                return connection, number
+            connection.close()
+
+    slept = []
+
+    def sleep() -> None:
+        cursor = victim.cursor()
+        cursor.execute("SELECT SLEEP(8)")
+        slept.extend(cursor.fetchall())
+
+    try:
+        victim = other.connect()
+        connection, number = connect(victim.thread_id())
+        while victim.thread_id() < number:
+            victim.close()
+            victim = other.connect()
+        assert victim.thread_id() == number
+        sleeper = threading.Thread(target=sleep)
+        sleeper.start()
+        proxy.to(other)
+        with connection:
+            result = connection.query(
+                "SELECT a.seq FROM seq_1_to_1000000 a JOIN seq_1_to_1000000 b", batch_rows=1000
+            )
+            next(result.batches())
+            result.close()
+        sleeper.join()
+        assert slept == [("0",)], "it was not interrupted"
+        victim.close()
+    finally:
+        proxy.close()
+        other.stop()

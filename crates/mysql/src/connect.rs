@@ -74,11 +74,13 @@ pub fn connect(
         let deadline = share.deadline();
         match attempt::log_in(params, address, &mut share) {
             Ok(mut session) => {
-                session
-                    .set_up(&mut || share.check().map_err(attempt::too_late))
+                let mut check = || share.check().map_err(attempt::too_late);
+                let canceller = session
+                    .set_up(&mut check)
+                    .and_then(|()| Canceller::new(params, address, &mut session, &mut check))
                     .map_err(|error| error.after(&format!("can't use {}", params.place())))?;
                 return Ok(LoggedIn {
-                    canceller: Canceller::new(params, address, session.server().connection_id),
+                    canceller,
                     session,
                     deadline,
                     place: params.place(),
