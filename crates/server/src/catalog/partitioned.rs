@@ -166,20 +166,22 @@ impl TableProvider for PartitionedTable {
         let (of_keys, of_rows): (Vec<_>, Vec<_>) =
             filters.iter().cloned().partition(|filter| self.is_of_keys(filter));
         let fitting = self.fitting(state, &of_keys)?;
-        if fitting.is_empty() {
+        store::check(fitting.iter().map(|part| Arc::clone(&part.file)).collect()).await?;
+        let mut scanned = Vec::with_capacity(fitting.len());
+        for part in fitting {
+            scanned.push(self.scanned(state, part));
+        }
+        let mut scanned: Vec<_> =
+            futures::stream::iter(scanned).buffered(FOOTERS_AT_A_TIME).try_collect().await?;
+        // The values of its folders are in no row of an empty file.
+        scanned.retain(|(_, known)| known.num_rows != Precision::Exact(0));
+        if scanned.is_empty() {
             let schema = match projection {
                 Some(projection) => Arc::new(self.schema.project(projection)?),
                 None => Arc::clone(&self.schema),
             };
             return Ok(Arc::new(EmptyExec::new(schema)));
         }
-        store::check(fitting.iter().map(|part| Arc::clone(&part.file)).collect()).await?;
-        let mut scanned = Vec::with_capacity(fitting.len());
-        for part in fitting {
-            scanned.push(self.scanned(state, part));
-        }
-        let scanned: Vec<_> =
-            futures::stream::iter(scanned).buffered(FOOTERS_AT_A_TIME).try_collect().await?;
         let (files, known): (Vec<_>, Vec<_>) = scanned.into_iter().unzip();
         let known = Statistics::try_merge_iter(known.iter().map(AsRef::as_ref), &self.schema)?;
         let groups = FileGroup::new(files).split_files(state.config().target_partitions().max(1));

@@ -57,6 +57,28 @@ async fn key_value_folders_add_columns() {
 }
 
 #[tokio::test]
+async fn the_keys_of_files_without_rows_are_in_no_row() {
+    let folder = Folder::new();
+    for (day, rows) in [(24, 0), (25, 3), (26, 5), (27, 0)] {
+        let name = format!("sales/day=2024-12-{day}/a.parquet");
+        folder.write(&name, parquet(&sample(rows, false), Compression::SNAPPY));
+    }
+    for in_memory in [false, true] {
+        let options = options([folder.path("sales")]);
+        let ctx = catalog::open(&CatalogOptions { in_memory, ..options }).await.unwrap();
+        for (sql, expected) in [
+            ("SELECT min(day), max(day), count(day) FROM sales", "2024-12-25,2024-12-26,8\n"),
+            ("SELECT DISTINCT day FROM sales ORDER BY 1", "2024-12-25\n2024-12-26\n"),
+            ("SELECT max(day), count(*) FROM sales WHERE day = '2024-12-27'", ",0\n"),
+            ("SELECT max(day), count(*) FROM sales WHERE day > '2024-12-27'", ",0\n"),
+            ("SELECT id FROM sales WHERE day < '2024-12-25'", ""),
+        ] {
+            assert_eq!(query(&ctx, sql).await.unwrap(), expected, "{sql}, {in_memory}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn links_to_folders_are_followed() {
     let folder = Folder::new();
     let link = |to: &str, at: &str| {
