@@ -1,18 +1,37 @@
-//! Checks that a Parquet file's footer is consistent before the file is served, since the engine
-//! trusts it.
+//! Parquet files as tables.
+//!
+//! Before a file is served, its footer is checked, since the engine trusts it: the places of its
+//! columns, its numbers of rows and of values, and that its columns can have the types of its Arrow
+//! schema ([`parquet_types`]). What a footer says of the order and the bounds of rows is no fact in
+//! all cases, and is not used then ([`ParquetFiles`]).
 
-use datafusion::arrow::datatypes::{DataType, Schema};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef, TimeUnit};
 use datafusion::catalog::Session;
+use datafusion::common::Statistics;
+use datafusion::common::config::TableParquetOptions;
+use datafusion::common::stats::Precision;
 use datafusion::datasource::file_format::FileFormat;
-use datafusion::datasource::file_format::parquet::ParquetFormat;
+use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
+use datafusion::datasource::physical_plan::parquet::Int96Coercer;
 use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
+use datafusion::datasource::physical_plan::{
+    FileScanConfig, FileScanConfigBuilder, FileSource, ParquetSource,
+};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::datasource::table_schema::TableSchema;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SessionState;
 use datafusion::object_store::path::Path;
 use datafusion::object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
+use datafusion::parquet::arrow::parquet_to_arrow_schema;
 use datafusion::parquet::basic::Type as PhysicalType;
 use datafusion::parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
+use datafusion::physical_plan::ExecutionPlan;
 
+use super::parquet_files::{ParquetFiles, has_bounds};
 use super::served::{OversizedColumn, ServedFile};
 use super::tables::{Columns, Inferred};
 use super::{int96, parquet_types, store};
@@ -22,10 +41,96 @@ const BATCH_ROWS: u64 = 8192;
 /// A file ends with the length of its footer (4 bytes) and "PAR1".
 const TAIL_BYTES: u64 = 8;
 
+/// The format of a table's files.
+#[derive(Debug)]
+pub(super) struct ParquetFormat {
+    options: TableParquetOptions,
+}
+
 /// The format of a table's files, with timestamps of INT96 in nanoseconds or in microseconds.
 pub(super) fn format(state: &SessionState, has_micros: bool) -> ParquetFormat {
-    let format = ParquetFormat::default().with_options(state.default_table_options().parquet);
-    format.with_coerce_int96(has_micros.then(|| "us".to_owned()))
+    let mut options = state.default_table_options().parquet;
+    options.global.coerce_int96 = has_micros.then(|| "us".to_owned());
+    ParquetFormat { options }
+}
+
+/// The engine's format of Parquet files, but for the footers, which are those of [`ParquetFiles`].
+/// Nothing is known of the order of a file's rows.
+#[async_trait]
+impl FileFormat for ParquetFormat {
+    fn get_ext(&self) -> String {
+        String::new()
+    }
+
+    fn get_ext_with_compression(&self, _: &FileCompressionType) -> Result<String> {
+        Ok(String::new())
+    }
+
+    fn compression_type(&self) -> Option<FileCompressionType> {
+        None
+    }
+
+    async fn infer_schema(
+        &self,
+        state: &dyn Session,
+        store: &Arc<dyn ObjectStore>,
+        objects: &[ObjectMeta],
+    ) -> Result<SchemaRef> {
+        let files = ParquetFiles::new(Arc::clone(store), state.runtime_env());
+        let mut schemas = Vec::with_capacity(objects.len());
+        for object in objects {
+            let footer = files.footer(object).await?;
+            let file = footer.file_metadata();
+            let columns = file.schema_descr();
+            let schema = parquet_to_arrow_schema(columns, file.key_value_metadata())?;
+            let in_micros = match self.options.global.coerce_int96 {
+                Some(_) => Int96Coercer::new(columns, &schema, &TimeUnit::Microsecond).coerce(),
+                None => None,
+            };
+            schemas.push(in_micros.unwrap_or(schema));
+        }
+        Ok(Arc::new(Schema::try_merge(schemas)?))
+    }
+
+    async fn infer_stats(
+        &self,
+        state: &dyn Session,
+        store: &Arc<dyn ObjectStore>,
+        schema: SchemaRef,
+        object: &ObjectMeta,
+    ) -> Result<Statistics> {
+        let files = ParquetFiles::new(Arc::clone(store), state.runtime_env());
+        let footer = files.footer(object).await?;
+        let mut known = DFParquetMetadata::statistics_from_parquet_metadata(&footer, &schema)?;
+        for (field, column) in schema.fields().iter().zip(&mut known.column_statistics) {
+            if !has_bounds(&footer, field.name()) {
+                (column.min_value, column.max_value) = (Precision::Absent, Precision::Absent);
+            }
+            // Some writers estimate it.
+            column.distinct_count = column.distinct_count.to_inexact();
+        }
+        Ok(known)
+    }
+
+    async fn create_physical_plan(
+        &self,
+        state: &dyn Session,
+        scan: FileScanConfig,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let runtime = state.runtime_env();
+        let files = ParquetFiles::new(runtime.object_store(&scan.object_store_url)?, runtime);
+        let source = scan.file_source().downcast_ref::<ParquetSource>().cloned();
+        let source =
+            source.ok_or_else(|| DataFusionError::Internal("a scan of other files".to_owned()))?;
+        let source = source.with_parquet_file_reader_factory(Arc::new(files));
+        let scan = FileScanConfigBuilder::from(scan).with_source(Arc::new(source)).build();
+        Ok(DataSourceExec::from_data_source(scan))
+    }
+
+    fn file_source(&self, schema: TableSchema) -> Arc<dyn FileSource> {
+        let source = ParquetSource::new(schema);
+        Arc::new(source.with_table_parquet_options(self.options.clone()))
+    }
 }
 
 /// Reads the columns and the number of rows of a file.
@@ -39,10 +144,8 @@ pub(super) async fn infer(
     let store = state.runtime_env().object_store(store::file_url(&file.name)?)?;
     let object = store.head(&location).await?;
     check_tail(store.as_ref(), &object).await?;
-    let metadata = DFParquetMetadata::new(store.as_ref(), &object)
-        .with_file_metadata_cache(Some(state.runtime_env().cache_manager.get_file_metadata_cache()))
-        .fetch_metadata()
-        .await?;
+    let files = ParquetFiles::new(Arc::clone(&store), state.runtime_env());
+    let metadata = files.footer(&object).await?;
     let rows = check(&metadata, file.bytes()).map_err(DataFusionError::Execution)?;
     let objects = [object];
     let session = state as &dyn Session;

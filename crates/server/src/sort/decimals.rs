@@ -15,8 +15,6 @@ use arrow::datatypes::{
 use arrow::error::ArrowError;
 use datafusion::common::{Result, Statistics};
 use datafusion::datasource::listing::PartitionedFile;
-use datafusion::datasource::physical_plan::parquet::CachedParquetFileReaderFactory;
-use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
 use datafusion::datasource::physical_plan::{
     FileGroup, FileScanConfig, FileScanConfigBuilder, FileSource, ParquetSource,
 };
@@ -35,7 +33,7 @@ use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceC
 use datafusion::physical_plan::union::UnionExec;
 
 use self::integers::{KnownMetadata, SwapBytesExec, can_be_integers, with_integers};
-use crate::catalog::RowCountExec;
+use crate::catalog::{ParquetFiles, RowCountExec};
 
 /// The most digits of decimals in 4 and in 8 bytes.
 const DIGITS_32: u8 = 9;
@@ -128,10 +126,7 @@ fn narrow_plan(
 ) -> Result<Option<Plan>> {
     if let Some((config, source)) = scan(plan) {
         let readers = KnownMetadata {
-            files: CachedParquetFileReaderFactory::new(
-                runtime.object_store(&config.object_store_url)?,
-                runtime.cache_manager.get_file_metadata_cache(),
-            ),
+            files: ParquetFiles::new(runtime.object_store(&config.object_store_url)?, runtime),
             metadata: files.iter().map(File::known).collect(),
         };
         return Ok(narrow_scan(config, source, schema, files, readers));
@@ -155,17 +150,14 @@ struct File {
 }
 
 async fn files_of(config: &FileScanConfig, runtime: &RuntimeEnv) -> Result<Vec<File>> {
-    let store = runtime.object_store(&config.object_store_url)?;
+    let footers = ParquetFiles::new(runtime.object_store(&config.object_store_url)?, runtime);
     let parts = config.file_groups.iter().flat_map(FileGroup::files);
     let mut objects: Vec<_> = parts.map(|part| &part.object_meta).collect();
     objects.sort_unstable_by_key(|object| &object.location);
     objects.dedup_by_key(|object| &object.location);
     let mut files = Vec::with_capacity(objects.len());
     for object in objects {
-        let metadata = DFParquetMetadata::new(store.as_ref(), object)
-            .with_file_metadata_cache(Some(runtime.cache_manager.get_file_metadata_cache()))
-            .fetch_metadata()
-            .await?;
+        let metadata = footers.footer(object).await?;
         let file = metadata.file_metadata();
         let schema = parquet_to_arrow_schema(file.schema_descr(), file.key_value_metadata())?;
         files.push(File { object: object.clone(), metadata, schema });

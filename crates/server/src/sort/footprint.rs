@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use datafusion::common::Result;
 use datafusion::datasource::physical_plan::ParquetSource;
-use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::parquet::file::metadata::RowGroupMetaData;
 use datafusion::physical_plan::ExecutionPlan;
 
 use crate::arrow_batch_size::batch_bytes_max;
+use crate::catalog::ParquetFiles;
 
 /// What reading a small file takes, or one that is not Parquet.
 const READ_BYTES_MIN: u64 = 4 << 20;
@@ -33,7 +33,7 @@ pub(super) async fn partition_bytes(
         plans.extend(plan.children());
         let Some(source) = plan.downcast_ref::<DataSourceExec>() else { continue };
         let Some((scan, _)) = source.downcast_to_file_source::<ParquetSource>() else { continue };
-        let store = runtime.object_store(&scan.object_store_url)?;
+        let footers = ParquetFiles::new(runtime.object_store(&scan.object_store_url)?, runtime);
         let mut files: Vec<_> = scan.file_groups.iter().flat_map(|group| group.files()).collect();
         files.sort_unstable_by_key(|file| std::cmp::Reverse(file.object_meta.size));
         files.dedup_by_key(|file| &file.object_meta.location);
@@ -42,10 +42,7 @@ pub(super) async fn partition_bytes(
             if file.object_meta.size <= most {
                 break;
             }
-            let metadata = DFParquetMetadata::new(store.as_ref(), &file.object_meta)
-                .with_file_metadata_cache(Some(runtime.cache_manager.get_file_metadata_cache()))
-                .fetch_metadata()
-                .await?;
+            let metadata = footers.footer(&file.object_meta).await?;
             most = metadata.row_groups().iter().map(row_group_bytes).fold(most, u64::max);
         }
     }

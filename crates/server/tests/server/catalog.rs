@@ -5,6 +5,7 @@ mod csv;
 mod folders;
 mod json;
 mod memory;
+mod statistics;
 
 use std::fs;
 use std::io::Write;

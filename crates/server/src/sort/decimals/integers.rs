@@ -22,7 +22,6 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::ParquetFileReaderFactory;
-use datafusion::datasource::physical_plan::parquet::CachedParquetFileReaderFactory;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::object_store::path::Path;
 use datafusion::parquet::arrow::arrow_reader::ArrowReaderOptions;
@@ -40,6 +39,8 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::StreamExt;
 use futures::future::{BoxFuture, ready};
+
+use crate::catalog::ParquetFiles;
 
 /// Whether a column has byte arrays of this many bytes, in pages that integers could have.
 pub(super) fn can_be_integers(metadata: &ParquetMetaData, leaf: usize, bytes: usize) -> bool {
@@ -139,7 +140,7 @@ fn with_schema(
 /// Opens files whose metadata is already known.
 #[derive(Debug)]
 pub(super) struct KnownMetadata {
-    pub files: CachedParquetFileReaderFactory,
+    pub files: ParquetFiles,
     pub metadata: Vec<(Path, Arc<ParquetMetaData>)>,
 }
 
