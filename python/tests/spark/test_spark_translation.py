@@ -401,25 +401,50 @@ def test_queries_with_an_order(
 def test_values_that_spark_has_changed(spark: SparkSession, postgres: PostgresServer) -> None:
     postgres.run(
         "DROP TABLE IF EXISTS changed",
-        "CREATE TABLE changed (id integer, d date, n numeric(9, 2), m numeric)",
-        "INSERT INTO changed VALUES (1, 'infinity', 'NaN', 1.235), (2, '2024-01-01', 1, 2), "
-        "(3, NULL, NULL, NULL)",
+        "CREATE TABLE changed (id integer, d date, n numeric(9, 2), m numeric, t time, "
+        "iv interval)",
+        # Spark's intervals have 292 years of hours.
+        "INSERT INTO changed VALUES (1, 'infinity', 'NaN', 1.235, '24:00', '3000000 hours'), "
+        "(2, '2024-01-01', 1, 2, '23:59', '1 hour'), (3, NULL, NULL, NULL, NULL, NULL)",
     )
 
     def ids(condition: str, **options: str) -> list[int]:
         options = {"dbtable": "changed", "numeric": "float64", **options}
-        return sorted(
-            r.id for r in load(spark, postgres.uri(), **options).where(condition).collect()
-        )
+        found = load(spark, postgres.uri(), **options).where(condition)
+        # Python has no type for intervals.
+        return sorted(r.id for r in found.drop("iv").collect())
 
     assert ids("d IS NULL AND id < 3", nonfinite="null") == [1]
     assert ids("n IS NULL AND id < 3", nonfinite="null") == [1]
+    for column in ["t", "iv"]:
+        assert ids(f"{column} IS NULL", nonfinite="null") == [1, 3]
+        assert ids(f"{column} IS NOT NULL", nonfinite="null") == [2]
+    nulls = load(spark, postgres.uri(), dbtable="changed", nonfinite="null")
+    counts = nulls.selectExpr(*(f"count({column})" for column in ["d", "n", "t", "iv"]))
+    assert tuple(counts.collect()[0]) == (1, 1, 1, 1)
     assert ids("d > DATE '2024-01-01'", nonfinite="null") == []
     assert ids("d = 'infinity'", nonfinite="text") == [1]
     assert ids("m > 1.2", nonfinite="null", numeric="float64") == [1, 2]
     # What an error would be is not read.
     assert ids("id = 2") == [2]
     assert "d" in failure(lambda: ids("id = 1"))
+
+
+def test_decimals_by_numeric(spark: SparkSession, postgres: PostgresServer) -> None:
+    """Only numeric without a precision becomes something else by the option."""
+    postgres.run(
+        "DROP TABLE IF EXISTS declared",
+        "CREATE TABLE declared AS SELECT i AS id, (i / 4.0)::numeric(9, 2) AS n, i / 4.0 AS m "
+        "FROM generate_series(1, 20) i",
+    )
+    for option, pushed in [("text", True), ("float64", True), ("decimal(20,16)", False)]:
+        frame = load(spark, postgres.uri(), dbtable="declared", numeric=option)
+        found = frame.where("n > 1.25")
+        assert (" WHERE " in scanned(found)) == pushed
+        assert sorted(row.id for row in found.collect()) == list(range(6, 21))
+        assert ("sum" in scanned(frame.selectExpr("sum(n)"))) == pushed
+        found = frame.where("m > 1.25")
+        assert '"m" >' not in scanned(found) and found.count() == 15
 
 
 def test_switched_off(spark: SparkSession, postgres: PostgresServer) -> None:

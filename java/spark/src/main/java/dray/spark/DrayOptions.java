@@ -13,9 +13,11 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.apache.spark.sql.types.CalendarIntervalType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DateType;
 import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.TimeType;
 import org.apache.spark.sql.types.TimestampNTZType;
 import org.apache.spark.sql.types.TimestampType;
 
@@ -343,14 +345,19 @@ final class DrayOptions implements Serializable {
         return Math.min(bytes, taskMemory() / BATCHES_WRITTEN);
     }
 
-    /** Whether a column of the type has the database's values, and NULL only where it has. */
+    /**
+     * Whether a column of the type has the database's values, and NULL only where it has, and the
+     * database's aggregates of it have Spark's.
+     */
     boolean isExact(DataType type) {
         boolean decimal = type instanceof DecimalType;
-        boolean time = type instanceof DateType || type instanceof TimestampType
-                || type instanceof TimestampNTZType;
-        String nonfinite = values.getOrDefault(Name.nonfinite, NONFINITE_ERROR);
-        return !(decimal && values.containsKey(Name.numeric))
-                && (!(decimal || time) || nonfinite.equals(NONFINITE_ERROR));
+        boolean finite = decimal || type instanceof DateType || type instanceof TimestampType
+                || type instanceof TimestampNTZType || type instanceof TimeType
+                || type instanceof CalendarIntervalType;
+        // A sum of what has no precision would be rounded to one, where reading it is an error.
+        boolean rounded = decimal && values.getOrDefault(Name.numeric, "").startsWith("decimal");
+        return !rounded && (!finite
+                || values.getOrDefault(Name.nonfinite, NONFINITE_ERROR).equals(NONFINITE_ERROR));
     }
 
     /** The most bytes of batches that a task holds. */

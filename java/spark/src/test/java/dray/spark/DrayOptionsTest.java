@@ -13,6 +13,7 @@ import java.util.HashMap;
 import java.util.Map;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.TimeType;
 import org.junit.jupiter.api.Test;
 
 class DrayOptionsTest {
@@ -101,13 +102,14 @@ class DrayOptionsTest {
         assertTrue(refused("dbtable", "t", "pushDown", "no").contains("true or false"));
         assertTrue(refused("dbtable", "t", "pushDownLimit", "no").contains("pushDown is the"));
         DataType decimal = DataTypes.createDecimalType(9, 2);
-        DrayOptions exact = options("dbtable", "t", "nonfinite", "error");
+        DrayOptions exact = options("dbtable", "t", "nonfinite", "error", "numeric", "text");
         assertTrue(exact.isExact(decimal) && exact.isExact(DataTypes.DateType));
         DrayOptions rounded = options("dbtable", "t", "numeric", "decimal(9,2)");
         assertTrue(!rounded.isExact(decimal) && rounded.isExact(DataTypes.DateType));
         DrayOptions nulls = options("dbtable", "t", "nonfinite", "null");
         for (DataType type : new DataType[] {decimal, DataTypes.DateType,
-            DataTypes.TimestampType, DataTypes.TimestampNTZType}) {
+            DataTypes.TimestampType, DataTypes.TimestampNTZType, new TimeType(6),
+            DataTypes.CalendarIntervalType}) {
             assertFalse(nulls.isExact(type));
         }
         assertTrue(nulls.isExact(DataTypes.StringType) && nulls.isExact(DataTypes.DoubleType));
