@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from mysql_server import MariaServer
 from postgres_server import PostgresServer
 from reading import JAR, failure, load, partitions
 from relay_server import Relay, relay
@@ -116,6 +117,27 @@ def test_executors_that_lack_something(
     failed = ran.stdout.partition("failed: ")[2]
     assert expected in failed, ran.stdout
     assert "secret" not in ran.stdout
+
+
+@pytest.mark.parametrize("push", ["true", "false"])
+def test_columns_of_one_name(
+    spark: SparkSession,
+    postgres: PostgresServer,
+    maria: MariaServer,
+    server: Relay,
+    odd: Relay,
+    push: str,
+) -> None:
+    """Spark would read the first one for all of them."""
+    tables = "orders a JOIN orders b ON a.id = b.id + 1"
+    for url in [postgres.uri(), maria.uri(), server.uri("pg"), server.uri("maria"), odd.uri()]:
+        of = tables if url != odd.uri() else tables.replace("orders", "empty")
+        query = f"SELECT a.id, b.id FROM {of}"
+        said = failure(lambda url=url, query=query: load(spark, url, query=query, pushDown=push))
+        assert "two columns have the name id" in said and "by AS" in said
+        query = f"SELECT a.id, b.id AS other FROM {of}"
+        named = load(spark, url, query=query, pushDown=push)
+        assert named.where("id <> other + 1").count() == 0
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 package dray.spark;
 
 import java.util.EnumSet;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
@@ -31,6 +32,7 @@ final class DrayTable implements SupportsRead, SupportsWrite {
         this.options = options;
         this.target = target;
         description = Description.of(options, all);
+        checkNames(description.schema());
         List<String> columns = columns(description.schema(), description.dialect());
         this.statement = description.dialect() == Dialect.OTHER
                 ? Statement.ofQuery(all, columns) : statement.apply(columns);
@@ -45,6 +47,17 @@ final class DrayTable implements SupportsRead, SupportsWrite {
     static DrayTable ofQuery(DrayOptions options, String query) {
         return new DrayTable(
                 "query", options, query, query, columns -> Statement.ofQuery(query, columns));
+    }
+
+    /** Refuses columns of the same name, since Spark reads the first for all of them. */
+    private static void checkNames(StructType schema) {
+        Set<String> names = new HashSet<>();
+        for (String name : schema.fieldNames()) {
+            if (!names.add(name)) {
+                throw new DrayException("two columns have the name " + name + ", and Spark reads"
+                        + " the first for both: give each its own name by AS in a query");
+            }
+        }
     }
 
     /** The expressions that read columns of the table. */

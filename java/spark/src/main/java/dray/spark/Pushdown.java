@@ -36,8 +36,7 @@ record Pushdown(Dialect dialect, List<SourceColumn> columns) {
     private static List<SourceColumn> columns(DrayOptions options, StructType schema,
             Dialect dialect, String from) {
         List<String> names = List.of(schema.fieldNames());
-        if (names.isEmpty() || names.stream().distinct().count() < names.size()) {
-            // SQL can't say which column of a name is meant.
+        if (names.isEmpty()) {
             return List.of();
         }
         try {
