@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -138,6 +140,38 @@ def test_columns_of_one_name(
         query = f"SELECT a.id, b.id AS other FROM {of}"
         named = load(spark, url, query=query, pushDown=push)
         assert named.where("id <> other + 1").count() == 0
+
+
+def test_a_column_that_becomes_nullable(spark: SparkSession, tmp_path: Path) -> None:
+    """A server with another file has come into the place of the first one."""
+    # Paths of Unix sockets have to be short.
+    folder = Path(tempfile.mkdtemp(prefix="dray-relay-"))
+
+    def serve(value: int | None) -> Relay:
+        nullable = value is None
+        item = pa.field("item", pa.int32(), nullable=nullable)
+        fields = [
+            pa.field("id", pa.int32(), nullable=nullable),
+            pa.field("list", pa.list_(item), nullable=nullable),
+            pa.field("struct", pa.struct([item]), nullable=nullable),
+        ]
+        columns = [
+            pa.array(values, field.type)
+            for values, field in zip([[value], [[value]], [{"item": value}]], fields, strict=True)
+        ]
+        pq.write_table(pa.table(columns, schema=pa.schema(fields)), tmp_path / "t.parquet")
+        return Relay(folder, str(tmp_path))
+
+    server = serve(7)
+    try:
+        frame = load(spark, server.unix, dbtable="t").selectExpr("id", "list[0]", "struct.item")
+        assert [tuple(row) for row in frame.collect()] == [(7, 7, 7)]
+        server.stop()
+        server = serve(None)
+        assert [tuple(row) for row in frame.collect()] == [(None, None, None)]
+    finally:
+        server.stop()
+        shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="module")

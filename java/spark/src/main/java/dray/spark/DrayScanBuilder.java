@@ -105,7 +105,7 @@ final class DrayScanBuilder implements SupportsPushDownV2Filters, SupportsPushDo
         }
         Joins.Statement join = translated.get();
         Description joined = Description.of(options, join.sql());
-        if (!SparkTypes.areSame(joined.schema(), join.schema())
+        if (!joined.schema().equals(join.schema())
                 || !isWorthIt(joined.bytes(), bytes(left), side.bytes(right))) {
             return false;
         }
@@ -176,7 +176,7 @@ final class DrayScanBuilder implements SupportsPushDownV2Filters, SupportsPushDo
     private boolean isExact(Aggregates aggregates) {
         Statement aggregated = aggregated(aggregates);
         Description found = Description.of(options, aggregated.sql());
-        if (!SparkTypes.areSame(found.schema(), aggregates.schema())) {
+        if (!found.schema().equals(aggregates.schema())) {
             return false;
         }
         described = aggregated;

@@ -85,10 +85,7 @@ final class Snapshot {
 
     /** Refuses columns other than those that Spark was told of. */
     static void checkColumns(StructType found, StructType expected) {
-        if (expected.isEmpty()) {
-            return;
-        }
-        if (!SparkTypes.areSame(found, expected)) {
+        if (!expected.isEmpty() && !found.equals(expected)) {
             throw new DrayException("the columns are not those that were planned: "
                     + found.simpleString() + ", expected " + expected.simpleString()
                     + " (load the table anew)");

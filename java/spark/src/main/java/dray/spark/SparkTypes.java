@@ -16,7 +16,10 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.TimeType;
 import org.apache.spark.sql.util.ArrowUtils;
 
-/** Spark's types of the Arrow types that native code hands out ({@code spark_types.rs}). */
+/**
+ * Spark's types of the Arrow types that native code hands out ({@code spark_types.rs}). All take
+ * NULL, as those of Spark's own sources: a column may get some before it is read.
+ */
 final class SparkTypes {
     /** All of Dray's sources count microseconds at most. */
     private static final int TIME_PRECISION = 6;
@@ -41,20 +44,8 @@ final class SparkTypes {
         return new StructType(fields.stream().map(SparkTypes::field).toArray(StructField[]::new));
     }
 
-    /** Whether both have columns of the same names and types. */
-    static boolean areSame(StructType found, StructType expected) {
-        boolean same = found.length() == expected.length();
-        for (int i = 0; same && i < found.length(); i++) {
-            same = found.apply(i).name().equals(expected.apply(i).name())
-                    && found.apply(i).dataType().asNullable().equals(
-                            expected.apply(i).dataType().asNullable());
-        }
-        return same;
-    }
-
     private static StructField field(Field field) {
-        return new StructField(
-                field.getName(), type(field), field.isNullable(), Metadata.empty());
+        return new StructField(field.getName(), type(field), true, Metadata.empty());
     }
 
     private static DataType type(Field field) {
@@ -89,15 +80,11 @@ final class SparkTypes {
             case Date: return DataTypes.DateType;
             case Time: return new TimeType(TIME_PRECISION);
             case Duration: return DataTypes.createDayTimeIntervalType();
-            case List: {
-                Field item = field.getChildren().get(0);
-                return DataTypes.createArrayType(type(item), item.isNullable());
-            }
+            case List: return DataTypes.createArrayType(type(field.getChildren().get(0)), true);
             case Struct: return struct(field.getChildren());
             case Map: {
                 List<Field> entry = field.getChildren().get(0).getChildren();
-                return DataTypes.createMapType(
-                        type(entry.get(0)), type(entry.get(1)), entry.get(1).isNullable());
+                return DataTypes.createMapType(type(entry.get(0)), type(entry.get(1)), true);
             }
             default: throw new DrayException("column " + field.getName() + " has the type " + type
                     + ", which Spark does not have");
