@@ -196,6 +196,18 @@ def test_unsigned_numbers(spark: SparkSession, maria: MariaServer) -> None:
         assert sorted(row.id for row in found.collect()) == ids, scanned(found)
 
 
+def test_names_that_differ_in_accents(spark: SparkSession, maria: MariaServer) -> None:
+    """A year is compared with 70 as if that were 1970, and a number is not."""
+    maria.run(
+        "CREATE OR REPLACE TABLE years (jahr year, jähr smallint)",
+        "INSERT INTO years VALUES (1970, 1970), (2001, 70)",
+    )
+    frame = load(spark, maria.uri(), dbtable="years")
+    for condition, count in [("jahr = 70", 0), ("`jähr` = 70", 1), ("jahr = 1970", 1)]:
+        found = frame.where(condition)
+        assert " WHERE " in scanned(found) and len(found.collect()) == count, scanned(found)
+
+
 def test_averages(spark: SparkSession, postgres: PostgresServer) -> None:
     """Spark's own average of few digits is a quotient of doubles, and rounded another way."""
     postgres.run(

@@ -36,11 +36,16 @@ public final class MySql implements Dialect {
             return Optional.empty();
         }
         String schema = table.group(1) == null ? "database()" : string(unquoted(table.group(1)));
-        String all = String.join(", ", names.stream().map(MySql::string).toList());
-        return Optional.of("SELECT field(column_name, " + all + ") AS n, column_type,"
-                + " collation_name FROM information_schema.columns WHERE table_schema = " + schema
-                + " AND table_name = " + string(unquoted(table.group(2)))
-                + " HAVING n > 0 ORDER BY n");
+        // By bytes: names may differ in nothing but an accent.
+        String all = String.join(", ", names.stream().map(name -> bytes(string(name))).toList());
+        return Optional.of("SELECT field(" + bytes("column_name") + ", " + all + ") AS n,"
+                + " column_type, collation_name FROM information_schema.columns"
+                + " WHERE table_schema = " + schema + " AND table_name = "
+                + string(unquoted(table.group(2))) + " HAVING n > 0 ORDER BY n");
+    }
+
+    private static String bytes(String string) {
+        return "CAST(" + string + " AS BINARY)";
     }
 
     private static String unquoted(String name) {
@@ -130,7 +135,7 @@ public final class MySql implements Dialect {
     @Override
     public String key(Term term) {
         return term.type().equals(DataTypes.StringType)
-                ? "CAST(" + term.sql() + " AS BINARY)" : term.sql();
+                ? bytes(term.sql()) : term.sql();
     }
 
     @Override
@@ -198,7 +203,7 @@ public final class MySql implements Dialect {
     @Override
     public String has(Place place, Term string, Term literal) throws Untranslatable {
         String pattern = string(place.pattern(Values.text(literal.value())));
-        String exact = key(string) + " LIKE CAST(" + pattern + " AS BINARY) ESCAPE '!'";
+        String exact = key(string) + " LIKE " + bytes(pattern) + " ESCAPE '!'";
         if (place == Place.START && knows(string, List.of(literal))) {
             String column = identifier(string.column().name());
             return "(" + column + " LIKE " + pattern + " ESCAPE '!' AND " + exact + ")";

@@ -1,7 +1,9 @@
 package dray.spark.pushdown;
 
+import java.util.HashSet;
 import java.util.List;
 import java.util.Objects;
+import java.util.Set;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 
@@ -33,16 +35,20 @@ public record SourceColumn(String name, DataType type, String sourceType, String
      *
      * @param schema Spark's types
      * @param rows   the result of {@link Dialect#describe} as text: for some of the columns the
-     *               number from 1, source type and collation
+     *               number from 1, source type and collation. What comes twice is not known:
+     *               the database may have taken another table's column for this one
      */
     public static List<SourceColumn> list(StructType schema, String[][] rows) {
         SourceColumn[] columns = new SourceColumn[schema.length()];
         for (int i = 0; i < columns.length; i++) {
             columns[i] = new SourceColumn(schema.apply(i).name(), schema.apply(i).dataType());
         }
+        Set<Integer> told = new HashSet<>();
         for (String[] row : rows) {
             int i = Integer.parseInt(row[0]) - 1;
-            columns[i] = new SourceColumn(columns[i].name, columns[i].type, row[1], row[2]);
+            columns[i] = told.add(i)
+                    ? new SourceColumn(columns[i].name, columns[i].type, row[1], row[2])
+                    : new SourceColumn(columns[i].name, columns[i].type);
         }
         return List.of(columns);
     }
