@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import functools
 import math
+import operator
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -154,6 +156,27 @@ def nasty_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Relay]:
 def test_files(spark: SparkSession, nasty_files: Relay) -> None:
     table = "(SELECT l AS id, s, c, x, n, d, i FROM nasty) AS t"
     assert compare(spark, nasty_files.uri(), table, CONDITIONS) > 20
+
+
+def test_long_chains(spark: SparkSession, nasty_files: Relay) -> None:
+    """Spark puts each operand within the next one, and the server limits how many are so."""
+    from pyspark.sql.functions import upper
+
+    nasty = load(spark, nasty_files.uri(), dbtable="nasty")
+    # Spark itself overflows its stack by some more.
+    third = [nasty.l.between(3 * i, 3 * i) for i in range(210)]
+    # Spark evaluates the other half of each operand.
+    half = [operand & (upper(nasty.s) != f"X{i}") for i, operand in enumerate(third)]
+    for operands, count in [(third, 210), (half, 191)]:
+        found = nasty.where(functools.reduce(operator.or_, operands)).select("l")
+        assert scanned(found).count(" OR ") == 209
+        rows = found.collect()
+        assert {row.l % 3 for row in rows} == {0} and len(rows) == count
+    # Each operand of a sum is cast, and casts in each other take the server's parser long.
+    for length, pushed in [(16, True), (17, False)]:
+        found = nasty.where(" + ".join(["n"] * length) + " > 150").select("l")
+        assert ("'150" in scanned(found)) == pushed
+        assert found.count() == nasty.where(f"{length} * n > 150").count() > 0
 
 
 def test_mariadb(spark: SparkSession, maria: MariaServer) -> None:

@@ -1,5 +1,6 @@
 package dray.spark.pushdown;
 
+import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -10,6 +11,8 @@ import org.apache.spark.sql.connector.expressions.Extract;
 import org.apache.spark.sql.connector.expressions.GeneralScalarExpression;
 import org.apache.spark.sql.connector.expressions.Literal;
 import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.filter.And;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.DecimalType;
@@ -18,8 +21,16 @@ import org.apache.spark.sql.types.DecimalType;
 final class Translator {
     /** More literals in a list are Spark's work. */
     static final int LIST_MAX = 1000;
-    /** Databases parse expressions on their stacks. */
-    private static final int DEPTH_MAX = 200;
+    /**
+     * Databases parse expressions on their stacks. Each has at most two brackets, and a leaf a few
+     * more; {@code dray serve} takes 200 in each other, with those around a join.
+     */
+    private static final int DEPTH_MAX = 64;
+    /**
+     * What a cast counts, and arithmetic, whose operands are cast: a cast within another one takes
+     * the parser of {@code dray serve} twice as long.
+     */
+    private static final int CAST_DEPTH = 4;
 
     private final Dialect dialect;
     private final Map<String, SourceColumn> columns = new HashMap<>();
@@ -39,11 +50,86 @@ final class Translator {
         return term.sql();
     }
 
-    Term term(Expression expression) throws Untranslatable {
-        if (depth == DEPTH_MAX) {
+    /** A condition that is true of each row of which the predicate is. */
+    String weaker(Expression predicate) throws Untranslatable {
+        try {
+            return predicate(predicate);
+        } catch (Untranslatable whole) {
+            if (!(predicate instanceof Predicate scalar)) {
+                throw whole;
+            }
+            return switch (scalar.name()) {
+                case "IN" -> predicate(range(scalar.children()));
+                // All sides must be known of OR, and one of AND.
+                case "OR" -> chain("OR", operands(scalar), this::weaker);
+                case "AND" -> known(chain("AND", operands(scalar), this::weakerOrNull), whole);
+                default -> throw whole;
+            };
+        }
+    }
+
+    private String weakerOrNull(Expression predicate) {
+        try {
+            return weaker(predicate);
+        } catch (Untranslatable unknown) {
+            return null;
+        }
+    }
+
+    private static String known(String condition, Untranslatable otherwise) throws Untranslatable {
+        if (condition == null) {
+            throw otherwise;
+        }
+        return condition;
+    }
+
+    /** From the least to the greatest of a list of integers or dates, which may be too long. */
+    private static Predicate range(Expression[] children) throws Untranslatable {
+        Expression least = null;
+        Expression greatest = null;
+        for (int i = 1; i < children.length; i++) {
+            Long value = integer(children[i]);
+            if (value == null) {
+                throw new Untranslatable("a list of other than integers and dates");
+            }
+            least = least == null || value < integer(least) ? children[i] : least;
+            greatest = greatest == null || value > integer(greatest) ? children[i] : greatest;
+        }
+        if (least == null) {
+            throw new Untranslatable("an empty list");
+        }
+        return new And(compare(">=", children[0], least),
+                compare("<=", children[0], greatest));
+    }
+
+    private static Predicate compare(String operator, Expression left, Expression right) {
+        return new Predicate(operator, new Expression[] {left, right});
+    }
+
+    private static Long integer(Expression expression) {
+        Object value = expression instanceof Literal<?> literal ? literal.value() : null;
+        boolean integer = value instanceof Byte || value instanceof Short
+                || value instanceof Integer || value instanceof Long;
+        return integer ? ((Number) value).longValue() : null;
+    }
+
+    private void descend(int levels) throws Untranslatable {
+        if (depth > DEPTH_MAX - levels) {
             throw new Untranslatable("more than " + DEPTH_MAX + " expressions in each other");
         }
-        depth++;
+        depth += levels;
+    }
+
+    private static int levels(Expression expression) {
+        boolean cast = expression instanceof Cast
+                || expression instanceof GeneralScalarExpression scalar
+                        && List.of("+", "-", "*").contains(scalar.name());
+        return cast ? CAST_DEPTH : 1;
+    }
+
+    Term term(Expression expression) throws Untranslatable {
+        int levels = levels(expression);
+        descend(levels);
         try {
             if (expression instanceof Literal<?> literal) {
                 return literal(literal.value(), literal.dataType());
@@ -56,10 +142,10 @@ final class Translator {
             } else if (expression instanceof Extract extract) {
                 return extract(extract);
             } else if (expression instanceof GeneralScalarExpression scalar) {
-                return scalar(scalar.name(), scalar.children());
+                return scalar(scalar, scalar.children());
             }
         } finally {
-            depth--;
+            depth -= levels;
         }
         throw new Untranslatable(expression.describe());
     }
@@ -92,10 +178,11 @@ final class Translator {
         }
     }
 
-    private Term scalar(String name, Expression[] children) throws Untranslatable {
+    private Term scalar(GeneralScalarExpression scalar, Expression[] children)
+            throws Untranslatable {
+        String name = scalar.name();
         return switch (name) {
-            case "AND", "OR" -> bool("(" + predicate(children[0]) + " " + name + " "
-                    + predicate(children[1]) + ")");
+            case "AND", "OR" -> bool(chain(name, operands(scalar), this::predicate));
             case "NOT" -> bool("(NOT " + predicate(children[0]) + ")");
             case "BOOLEAN_EXPRESSION" -> bool(predicate(children[0]));
             case "IS_NULL" -> bool(isNull(children[0]));
@@ -115,6 +202,49 @@ final class Translator {
                     DataTypes.IntegerType);
             default -> throw new Untranslatable("function " + name);
         };
+    }
+
+    /** The operands of AND or OR, however Spark has put them into each other. */
+    private static List<Expression> operands(GeneralScalarExpression chain) {
+        var operands = new ArrayList<Expression>();
+        var open = new ArrayDeque<Expression>(List.of(chain));
+        while (!open.isEmpty()) {
+            Expression next = open.pop();
+            if (next instanceof GeneralScalarExpression inner
+                    && inner.name().equals(chain.name())) {
+                for (int i = inner.children().length - 1; i >= 0; i--) {
+                    open.push(inner.children()[i]);
+                }
+            } else {
+                operands.add(next);
+            }
+        }
+        return operands;
+    }
+
+    /** How an operand is translated; null if it is left out. */
+    private interface Translation {
+        String of(Expression operand) throws Untranslatable;
+    }
+
+    /** Operands of AND or OR in brackets of which few are in each other. */
+    private String chain(String operator, List<Expression> operands, Translation translation)
+            throws Untranslatable {
+        if (operands.size() == 1) {
+            return translation.of(operands.get(0));
+        }
+        descend(1);
+        try {
+            int half = operands.size() / 2;
+            String left = chain(operator, operands.subList(0, half), translation);
+            String right = chain(operator, operands.subList(half, operands.size()), translation);
+            if (left == null || right == null) {
+                return left == null ? right : left;
+            }
+            return "(" + left + " " + operator + " " + right + ")";
+        } finally {
+            depth--;
+        }
     }
 
     private static Term bool(String sql) {

@@ -11,6 +11,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.List;
 import java.util.Map;
+import java.util.function.IntFunction;
 import java.util.stream.IntStream;
 import org.apache.spark.sql.connector.expressions.Cast;
 import org.apache.spark.sql.connector.expressions.Expression;
@@ -177,6 +178,88 @@ class TranslationTest {
                 Filters.translate(MYSQL, COLUMNS, new Or(known, unknown)).conditions());
         assertEquals(List.of(), Filters.translate(MYSQL, COLUMNS,
                 predicate("NOT", new And(known, unknown))).conditions());
+    }
+
+    /** How deep brackets are in each other, outside of strings. */
+    private static int depth(String sql) {
+        int open = 0;
+        int deepest = 0;
+        for (char c : sql.replaceAll("'[^']*'", "").toCharArray()) {
+            open += c == '(' ? 1 : c == ')' ? -1 : 0;
+            deepest = Math.max(deepest, open);
+        }
+        return deepest;
+    }
+
+    private static String flat(String sql) {
+        return sql.replaceAll("[()]", "");
+    }
+
+    /** A chain as Spark makes it, each operand within the next one. */
+    private static Predicate chain(int length, boolean or, IntFunction<Predicate> operand) {
+        Predicate chain = operand.apply(0);
+        for (int i = 1; i < length; i++) {
+            chain = or ? new Or(chain, operand.apply(i)) : new And(chain, operand.apply(i));
+        }
+        return chain;
+    }
+
+    /** Dray's server takes 200 brackets in each other, and 1,000 operators. */
+    @Test
+    void chains() {
+        Predicate unknown = predicate("=", column("unknown"), number(1));
+        for (Dialect dialect : ALL) {
+            for (int length : new int[] {300, 5000}) {
+                for (boolean or : new boolean[] {true, false}) {
+                    Predicate exact = chain(length, or, i -> equal("i", number(i)));
+                    String sql = sql(dialect, exact);
+                    assertTrue(depth(sql) <= 20);
+                    assertEquals(length, sql.split(" (OR|AND) ").length);
+                    assertTrue(sql.indexOf("42") < sql.indexOf("142"));
+                    Filters weaker = Filters.translate(dialect, COLUMNS, chain(
+                            length, or, i -> new And(unknown, equal("i", number(i)))));
+                    assertEquals(1, weaker.kept().size());
+                    assertTrue(depth(weaker.conditions().get(0)) <= 20);
+                    assertTrue(flat(sql).equals(flat(weaker.conditions().get(0))));
+                }
+            }
+            // Chains within chains have no end.
+            Predicate deep = unknown;
+            for (int i = 0; i < 1000; i++) {
+                Predicate known = equal("i", number(i));
+                deep = i % 2 == 0 ? new And(known, deep) : new Or(known, deep);
+            }
+            for (String condition : Filters.translate(dialect, COLUMNS, deep).conditions()) {
+                assertTrue(depth(condition) <= 100, condition);
+            }
+            // All conditions together are one chain.
+            Predicate[] many = IntStream.range(0, 2000)
+                    .mapToObj(i -> equal("i", number(i))).toArray(Predicate[]::new);
+            Filters filters = Filters.translate(dialect, COLUMNS, many);
+            assertEquals(500, filters.conditions().size());
+            assertEquals(1500, filters.kept().size());
+        }
+    }
+
+    /** Operands are cast, and Dray's server takes twice as long for each cast in another one. */
+    @Test
+    void sums() {
+        for (Dialect dialect : ALL) {
+            Expression sum = column("n");
+            for (int i = 1; i <= 20; i++) {
+                sum = scalar("+", sum, column("n"));
+                assertEquals(i <= 15, sql(dialect, predicate("IS_NULL", sum)) != null, i + " sums");
+            }
+        }
+    }
+
+    @Test
+    void longConditions() {
+        Predicate[] many = IntStream.range(0, 5)
+                .mapToObj(i -> equal("v", text("x".repeat(60_000)))).toArray(Predicate[]::new);
+        Filters filters = Filters.translate(POSTGRESQL, COLUMNS, many);
+        assertEquals(4, filters.pushed().size());
+        assertEquals(1, filters.kept().size());
     }
 
     @Test
