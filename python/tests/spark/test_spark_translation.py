@@ -482,6 +482,37 @@ def test_decimals_by_numeric(spark: SparkSession, postgres: PostgresServer) -> N
         assert '"m" >' not in scanned(found) and found.count() == 15
 
 
+@pytest.mark.usefixtures("join_pushdown")
+def test_statements_that_the_database_refuses(
+    spark: SparkSession, postgres: PostgresServer
+) -> None:
+    """A role may read a table, and not call what the statements call."""
+    functions = "FUNCTION pg_catalog.max(date), pg_catalog.date_eq(date, date)"
+    postgres.run(
+        "DROP TABLE IF EXISTS dated",
+        "CREATE TABLE dated AS SELECT DATE '2024-01-01' + i AS d, i FROM generate_series(0, 9) i",
+        "ANALYZE dated",
+        "CREATE ROLE limited LOGIN",
+        "GRANT SELECT ON dated TO limited",
+        f"REVOKE EXECUTE ON {functions} FROM PUBLIC",
+    )
+    try:
+        for user, pushed in [("postgres", True), ("limited", False)]:
+            dated = load(spark, postgres.uri(user=user), dbtable="dated")
+            greatest = dated.selectExpr("max(d)", "count(*)")
+            assert ("max(" in scanned(greatest)) == pushed
+            assert tuple(greatest.collect()[0]) == (datetime.date(2024, 1, 10), 10)
+            dated.createOrReplaceTempView("dated")
+            joined = spark.sql("SELECT a.i, b.i AS j FROM dated a JOIN dated b ON a.d = b.d")
+            plan = joined._jdf.queryExecution().executedPlan().toString()
+            assert (plan.count("BatchScan") == 1) == pushed, plan
+            assert sorted(tuple(row) for row in joined.collect()) == [(i, i) for i in range(10)]
+    finally:
+        postgres.run(
+            f"GRANT EXECUTE ON {functions} TO PUBLIC", "DROP OWNED BY limited", "DROP ROLE limited"
+        )
+
+
 def test_switched_off(spark: SparkSession, postgres: PostgresServer) -> None:
     orders = load(spark, postgres.uri(), dbtable="orders", pushDown="False")
     assert scanned(orders.where("id = 1").select("x").limit(3)) == 'SELECT "id", "x" FROM orders'

@@ -5,6 +5,7 @@ import dray.spark.pushdown.Filters;
 import dray.spark.pushdown.Joins;
 import java.util.List;
 import java.util.Optional;
+import java.util.Set;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.apache.spark.sql.connector.expressions.SortOrder;
@@ -22,6 +23,8 @@ import org.apache.spark.sql.connector.read.SupportsPushDownTopN;
 import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * What Spark pushes down becomes part of the scan's {@link Statement}. Spark asks in this order:
@@ -37,6 +40,9 @@ final class DrayScanBuilder implements SupportsPushDownV2Filters, SupportsPushDo
     private static final int LIMIT_MAX = 65_536;
     /** The same of a join: the bytes that a part of a table has. */
     private static final long JOIN_BYTES_MAX = 64 << 20;
+    /** The kinds of errors by which a database refuses a statement, and not the session. */
+    private static final Set<String> REFUSED = Set.of("query", "execution", "limit", "resources");
+    private static final Logger LOG = LoggerFactory.getLogger(DrayScanBuilder.class);
 
     private final DrayOptions options;
     private final Dialect dialect;
@@ -47,7 +53,7 @@ final class DrayScanBuilder implements SupportsPushDownV2Filters, SupportsPushDo
     private Aggregates aggregates;
     /** Whether Spark was refused an average, and asks for sums and counts in place of it. */
     private boolean keepsAverages;
-    /** If each part aggregates its own rows, else null; not decided before Spark asks. */
+    /** Null until Spark asks. Then empty if one statement aggregates, else what each part does. */
     private Optional<PartialAggregates> partial;
     private boolean isAggregated;
     private Statement statement;
@@ -104,17 +110,37 @@ final class DrayScanBuilder implements SupportsPushDownV2Filters, SupportsPushDo
             return false;
         }
         Joins.Statement join = translated.get();
-        Description joined = Description.of(options, join.sql());
-        if (!joined.schema().equals(join.schema())
-                || !isWorthIt(joined.bytes(), bytes(left), side.bytes(right))) {
+        Optional<Description> joined = describe(join.sql(), join.schema());
+        if (joined.isEmpty()
+                || !isWorthIt(joined.get().bytes(), bytes(left), side.bytes(right))) {
             return false;
         }
         schema = join.schema();
         statement = Statement.ofQuery(join.sql(), DrayTable.columns(schema, dialect));
         described = statement;
-        result = joined;
+        result = joined.get();
         pushdown = () -> Optional.of(new Pushdown(translation.dialect(), join.columns()));
         return true;
+    }
+
+    /**
+     * What a statement that is pushed down will return. None if that has other columns than Spark
+     * expects, or if the database refuses the statement, which may be longer or wider than it
+     * takes. Spark then does the work.
+     */
+    private Optional<Description> describe(String sql, StructType expected) {
+        try {
+            Description found = Description.of(options, sql);
+            boolean same = expected.isEmpty() || found.schema().equals(expected);
+            return same ? Optional.of(found) : Optional.empty();
+        } catch (DrayException refused) {
+            if (!REFUSED.contains(refused.kind())) {
+                throw refused;
+            }
+            LOG.warn("the database does not take a statement, so Spark does its work: {}: {}",
+                    refused.getMessage(), sql);
+            return Optional.empty();
+        }
     }
 
     /** The statement with all columns that a join may want. */
@@ -127,9 +153,10 @@ final class DrayScanBuilder implements SupportsPushDownV2Filters, SupportsPushDo
 
     /** What Spark would read for its own join; -1 if unknown. */
     private long bytes(ColumnWithAlias[] columns) {
-        List<String> names =
-                Stream.of(columns).map(column -> dialect.quoted(column.colName())).toList();
-        return Description.of(options, statement.withSelect(names).sql()).bytes();
+        StructType wanted = new StructType(Stream.of(columns)
+                .map(column -> schema.apply(column.colName())).toArray(StructField[]::new));
+        Statement read = statement.withSelect(DrayTable.columns(wanted, dialect));
+        return describe(read.sql(), wanted).map(Description::bytes).orElse(-1L);
     }
 
     /** Spark reads both sides in parallel, and the database's join comes as one part. */
@@ -175,13 +202,12 @@ final class DrayScanBuilder implements SupportsPushDownV2Filters, SupportsPushDo
     /** Whether the database's result has the types by which Spark reads it. */
     private boolean isExact(Aggregates aggregates) {
         Statement aggregated = aggregated(aggregates);
-        Description found = Description.of(options, aggregated.sql());
-        if (!found.schema().equals(aggregates.schema())) {
-            return false;
-        }
-        described = aggregated;
-        result = found;
-        return true;
+        Optional<Description> found = describe(aggregated.sql(), aggregates.schema());
+        found.ifPresent(known -> {
+            described = aggregated;
+            result = known;
+        });
+        return found.isPresent();
     }
 
     @Override
