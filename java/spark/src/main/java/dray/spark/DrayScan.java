@@ -1,6 +1,7 @@
 package dray.spark;
 
 import java.util.BitSet;
+import java.util.List;
 import java.util.OptionalLong;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.spark.SparkContext;
@@ -27,6 +28,8 @@ final class DrayScan implements Scan, Batch, SupportsReportStatistics {
     private final StructType schema;
     /** If each part aggregates its own rows, else null. */
     private final PartialAggregates partial;
+    /** What must still be true when the statement runs. */
+    private final List<Facts> facts;
     /** Null until it is asked for, if it is not known before. */
     private Description description;
     /** Null until partitions are asked for. */
@@ -34,11 +37,12 @@ final class DrayScan implements Scan, Batch, SupportsReportStatistics {
     private final ReadStages stages;
 
     DrayScan(DrayOptions options, Statement statement, StructType schema,
-            PartialAggregates partial, Description description) {
+            PartialAggregates partial, List<Facts> facts, Description description) {
         this.options = options;
         this.statement = statement;
         this.schema = schema;
         this.partial = partial;
+        this.facts = facts;
         this.description = description;
         stages = new ReadStages(number);
     }
@@ -126,8 +130,8 @@ final class DrayScan implements Scan, Batch, SupportsReportStatistics {
     /** The snapshot that is held, or a new one with at most so many parts. */
     private Snapshot current(int atMost) {
         if (snapshot == null || snapshot.isOutdated() || !snapshot.handOut()) {
-            snapshot = Snapshot.take(options, statement.sql(), schema, atMost, partial != null,
-                    SparkContext.getOrCreate());
+            snapshot = Snapshot.take(options, statement.sql(), schema, facts, atMost,
+                    partial != null, SparkContext.getOrCreate());
             stages.beginSnapshot();
         }
         return snapshot;
@@ -164,7 +168,7 @@ final class DrayScan implements Scan, Batch, SupportsReportStatistics {
     public boolean equals(Object other) {
         return other instanceof DrayScan scan && options.equals(scan.options)
                 && statement.equals(scan.statement) && schema.equals(scan.schema)
-                && (partial == null) == (scan.partial == null);
+                && (partial == null) == (scan.partial == null) && facts.equals(scan.facts);
     }
 
     @Override

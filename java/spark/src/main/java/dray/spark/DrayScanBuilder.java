@@ -58,6 +58,8 @@ final class DrayScanBuilder implements SupportsPushDownV2Filters, SupportsPushDo
     private boolean isAggregated;
     private Statement statement;
     private StructType schema;
+    /** What must still be true when the statement runs. */
+    private List<Facts> facts = List.of();
     /** A statement whose result is known, and that result. */
     private Statement described;
     private Description result;
@@ -82,7 +84,10 @@ final class DrayScanBuilder implements SupportsPushDownV2Filters, SupportsPushDo
             return predicates;
         }
         Filters filters = translation.get().filters(predicates);
-        statement = statement.withWhere(filters.conditions());
+        if (!filters.conditions().isEmpty()) {
+            statement = statement.withWhere(filters.conditions());
+            facts = translation.get().facts();
+        }
         pushed = filters.pushed().toArray(Predicate[]::new);
         return filters.kept().toArray(Predicate[]::new);
     }
@@ -104,6 +109,7 @@ final class DrayScanBuilder implements SupportsPushDownV2Filters, SupportsPushDo
             ColumnWithAlias[] right, Predicate condition) {
         DrayScanBuilder side = (DrayScanBuilder) other;
         Pushdown translation = pushdown.get().orElseThrow();
+        Pushdown ofSide = side.pushdown.get().orElseThrow();
         Optional<Joins.Statement> translated = Joins.translate(translation.dialect(), type,
                 whole(), left, side.whole(), right, condition);
         if (translated.isEmpty()) {
@@ -119,7 +125,9 @@ final class DrayScanBuilder implements SupportsPushDownV2Filters, SupportsPushDo
         statement = Statement.ofQuery(join.sql(), DrayTable.columns(schema, dialect));
         described = statement;
         result = joined.get();
-        pushdown = () -> Optional.of(new Pushdown(translation.dialect(), join.columns()));
+        Pushdown ofJoin = translation.join(ofSide, join.columns());
+        facts = ofJoin.facts();
+        pushdown = () -> Optional.of(ofJoin);
         return true;
     }
 
@@ -220,6 +228,7 @@ final class DrayScanBuilder implements SupportsPushDownV2Filters, SupportsPushDo
         }
         partial = partial().map(found -> found.of(aggregates));
         isAggregated = true;
+        facts = pushdown.get().orElseThrow().facts();
         statement = aggregated(aggregates);
         schema = aggregates.schema();
         return true;
@@ -232,7 +241,10 @@ final class DrayScanBuilder implements SupportsPushDownV2Filters, SupportsPushDo
         }
         Optional<List<String>> terms =
                 pushdown.get().flatMap(translation -> translation.ordering(orders));
-        terms.ifPresent(found -> statement = statement.withOrderBy(found).withLimit(limit));
+        terms.ifPresent(found -> {
+            statement = statement.withOrderBy(found).withLimit(limit);
+            facts = pushdown.get().orElseThrow().facts();
+        });
         return terms.isPresent();
     }
 
@@ -292,7 +304,7 @@ final class DrayScanBuilder implements SupportsPushDownV2Filters, SupportsPushDo
     @Override
     public Scan build() {
         return new DrayScan(options, statement, schema,
-                isPartial() ? partial.orElseThrow() : null,
+                isPartial() ? partial.orElseThrow() : null, facts,
                 statement.equals(described) ? result : null);
     }
 }

@@ -7,6 +7,7 @@ import dray.spark.pushdown.Ordering;
 import dray.spark.pushdown.SourceColumn;
 import java.util.List;
 import java.util.Optional;
+import java.util.stream.Stream;
 import org.apache.spark.sql.connector.expressions.SortOrder;
 import org.apache.spark.sql.connector.expressions.aggregate.Aggregation;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
@@ -18,8 +19,9 @@ import org.slf4j.LoggerFactory;
  * What the database can do for scans of a table or query.
  *
  * @param columns those that it computes with as Spark does
+ * @param facts   what is known of them
  */
-record Pushdown(Dialect dialect, List<SourceColumn> columns) {
+record Pushdown(Dialect dialect, List<SourceColumn> columns, List<Facts> facts) {
     private static final Logger LOG = LoggerFactory.getLogger(Pushdown.class);
 
     /** How the database writes what Spark means. None if Spark does the work. */
@@ -29,26 +31,30 @@ record Pushdown(Dialect dialect, List<SourceColumn> columns) {
 
     /** Asks the database for the types of its columns. None as in {@link #dialect}. */
     static Optional<Pushdown> of(DrayOptions options, Description table, String from) {
-        return dialect(options, table).map(dialect -> new Pushdown(dialect,
-                columns(options, table.schema(), dialect, from)));
+        return dialect(options, table).map(dialect -> of(options, table.schema(), dialect, from));
     }
 
-    private static List<SourceColumn> columns(DrayOptions options, StructType schema,
-            Dialect dialect, String from) {
+    private static Pushdown of(DrayOptions options, StructType schema, Dialect dialect,
+            String from) {
         List<String> names = List.of(schema.fieldNames());
-        if (names.isEmpty()) {
-            return List.of();
-        }
+        Optional<String> sql = names.isEmpty() ? Optional.empty() : dialect.describe(from, names);
         try {
-            Optional<String> sql = dialect.describe(from, names);
             String[][] rows = sql.isEmpty() ? new String[0][] : Rows.read(options, sql.get());
-            return SourceColumn.list(schema, rows).stream()
+            List<SourceColumn> columns = SourceColumn.list(schema, rows).stream()
                     .filter(column -> options.isExact(column.type())).toList();
+            return new Pushdown(dialect, columns,
+                    sql.map(asked -> Facts.of(asked, rows)).stream().toList());
         } catch (DrayException unknown) {
             LOG.warn("the database does not tell the types of {}, so Spark filters and aggregates"
                     + " its rows: {}", from, unknown.getMessage());
-            return List.of();
+            return new Pushdown(dialect, List.of(), List.of());
         }
+    }
+
+    /** The same database, for the columns of a join with another side. */
+    Pushdown join(Pushdown side, List<SourceColumn> joined) {
+        return new Pushdown(dialect, joined,
+                Stream.of(facts, side.facts).flatMap(List::stream).distinct().toList());
     }
 
     Filters filters(Predicate... predicates) {

@@ -49,8 +49,8 @@ final class Snapshot {
     }
 
     /** Plans a statement, and holds the snapshot. */
-    static Snapshot take(DrayOptions options, String sql, StructType schema, int atMost,
-            boolean partial, SparkContext context) {
+    static Snapshot take(DrayOptions options, String sql, StructType schema, List<Facts> facts,
+            int atMost, boolean partial, SparkContext context) {
         long handle = Native.create();
         try {
             // By the driver's clock: the lease begins at the server a little later.
@@ -72,6 +72,8 @@ final class Snapshot {
                         + " other processes (dray serve can hold those of MySQL and MariaDB): {}",
                         sql);
             }
+            // The plan has locked the tables of PostgreSQL, so this stays true.
+            facts.forEach(fact -> fact.check(options));
             Snapshot snapshot = new Snapshot(sql, handle, parts, until, snapshots, named);
             context.register(snapshot.receipts);
             context.register(snapshot.tasks);

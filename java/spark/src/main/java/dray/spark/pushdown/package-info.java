@@ -14,7 +14,8 @@
  *
  * <ol>
  * <li>takes a {@link dray.spark.pushdown.Dialect}, runs its {@code describe} once for a table, and
- *     makes columns of the answer by {@link dray.spark.pushdown.SourceColumn#list};
+ *     makes columns of the answer by {@link dray.spark.pushdown.SourceColumn#list}; when it runs,
+ *     the answer must be the same;
  * <li>adds the conditions of {@link dray.spark.pushdown.Filters}, and gives Spark what is kept;
  * <li>takes select list, groups and schema of {@link dray.spark.pushdown.Aggregates} if it reads
  *     one part, or if they are partial and each part computes its own;
