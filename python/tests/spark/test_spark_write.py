@@ -409,6 +409,8 @@ def test_a_catalog(spark: SparkSession, postgres: PostgresServer) -> None:
     assert "ALREADY_EXISTS" in failure(lambda: spark.sql(again))
     spark.sql("CREATE OR REPLACE TABLE out.public.newer AS SELECT 'a' AS word")
     assert rows(postgres, "TABLE newer") == [("a",)]
+    spark.sql("CREATE OR REPLACE TABLE out.public.newer AS SELECT 'a' COLLATE UTF8_BINARY AS word")
+    assert rows(postgres, "TABLE newer") == [("a",)]
     spark.range(2).write.mode("overwrite").saveAsTable("out.public.newer")
     assert rows(postgres, "SELECT count(*) FROM newer") == [(2,)]
     postgres.run("CREATE VIEW seen AS TABLE newer")
@@ -419,6 +421,14 @@ def test_a_catalog(spark: SparkSession, postgres: PostgresServer) -> None:
         ("CREATE TABLE out.public.p (a INT) PARTITIONED BY (a)", "a table with partitions"),
         ("CREATE TABLE out.public.p (a INT) TBLPROPERTIES ('x' = 'y')", "no property x"),
         ("CREATE TABLE out.public.p (a VARCHAR(5))", "column a has the type varchar(5)"),
+        (
+            "CREATE TABLE out.public.p (a STRING COLLATE UTF8_LCASE)",
+            "column a has the type STRING COLLATE UTF8_LCASE",
+        ),
+        (
+            "CREATE TABLE out.public.p AS SELECT array(struct('x' COLLATE UNICODE AS s)) AS a",
+            "COLLATE UNICODE",
+        ),
         ("CREATE TABLE out.nowhere.p (a INT)", "SCHEMA_NOT_FOUND"),
         ("DROP TABLE out.public.newer", "everything else in the database"),
     ):

@@ -13,7 +13,12 @@ import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.SupportsTruncate;
 import org.apache.spark.sql.connector.write.Write;
 import org.apache.spark.sql.connector.write.WriteBuilder;
+import org.apache.spark.sql.types.CharType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.types.VarcharType;
 
 /** A table that a catalog creates, with the rows of a query or without any. */
 final class NewTable implements StagedTable, SupportsWrite {
@@ -60,12 +65,22 @@ final class NewTable implements StagedTable, SupportsWrite {
             }
         }
         for (Column column : info.columns()) {
+            if (column.dataType().existsRecursively(NewTable::isCollated)) {
+                throw new DrayException("column " + column.name() + " has the type "
+                        + column.dataType().sql() + ", whose collation the new column would not"
+                        + " have: create the table in the database");
+            }
             if (column.defaultValue() != null || column.generationExpression() != null
                     || column.identityColumnSpec() != null) {
                 throw new DrayException("column " + column.name() + " has a default, an identity or"
                         + " an expression: create the table in the database");
             }
         }
+    }
+
+    private static boolean isCollated(DataType type) {
+        return type instanceof StringType && !(type instanceof CharType)
+                && !(type instanceof VarcharType) && !type.equals(DataTypes.StringType);
     }
 
     /** Refuses a name that the server would cut: a table of the shorter name is another one. */
