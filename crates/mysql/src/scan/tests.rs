@@ -131,7 +131,7 @@ fn statements_that_are_not() {
 /// differently.
 #[test]
 fn statements_for_an_order() {
-    let in_order = |sql| {
+    let in_order = |sql: &str| {
         let read = TableScan::parse_for_order(sql, true).unwrap();
         assert!(TableScan::parse(sql, true).is_err(), "{sql}");
         read.in_order(&["`k`".to_owned()])
