@@ -103,7 +103,7 @@ struct Dictionary {
 impl Dictionary {
     fn new(entries: ArrayRef, sorted: [SortField; 1]) -> Result<Self, ArrowError> {
         let converter = RowConverter::new(sorted.to_vec())?;
-        let rows = converter.convert_columns(&[entries.clone()])?;
+        let rows = converter.convert_columns(std::slice::from_ref(&entries))?;
         let mut indexes = HashMap::with_capacity(entries.len());
         for (row, index) in rows.iter().zip(0..) {
             // Of equal entries the first: narrow indexes may not reach the others.
