@@ -407,10 +407,13 @@ fn statements_that_are_not_prepared() {
 
 #[test]
 fn results_of_procedures() {
+    let (name, settings) = (definition(VARCHAR), b"\x06+00:00\x07utf8mb4\x07utf8mb4\x01*");
     let mut session = session(&[
         prepared(0, 0, true),
         // OK, rows, OK: the numbers go on.
         answer(&[MORE, &[1], &definition(BIGINT), &row(1), MORE_END, OK]),
+        // It may have changed what is reported of the session.
+        answer(&[&[4][..], &name, &name, &name, &name, settings, END]),
         // A procedure is not kept prepared.
         prepared(0, 0, true),
         answer(&[&[1][..], &definition(BIGINT), MORE_END, &[1], &definition(BIGINT), &row(1), END]),
