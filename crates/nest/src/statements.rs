@@ -22,8 +22,8 @@ const SEVERAL_SNAPSHOTS: &str = "the levels need one snapshot, and each statemen
 
 /// Nests rows of a server, as [`nest`] does. The tables of a Dray server don't change. A database
 /// gets one read-only transaction with one snapshot, unless the connection is in a transaction of
-/// its own, whose isolation must then be repeatable read or serializable. `watch` makes what watches each statement, and the sort of its rows, given the name of
-/// that.
+/// its own, whose isolation must then be repeatable read or serializable. `watch` makes what
+/// watches each statement, and the sort of its rows, given the name of that.
 ///
 /// # Errors
 /// Those of [`nest`], and when the transaction can't begin or end. A database behind a Dray server

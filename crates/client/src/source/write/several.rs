@@ -55,9 +55,9 @@ pub(in crate::source) fn check_connections(
     ))
 }
 
-/// The coordinator writes over its connection by `own`, and each worker by `other`, over one that it
-/// makes. Returns the sums of what they have written, or the first failure, after which the others
-/// stop.
+/// The coordinator writes over its connection by `own`, and each worker by `other`, over one that
+/// it makes. Returns the sums of what they have written, or the first failure, after which the
+/// others stop.
 ///
 /// # Errors
 /// The first of `own` and `other`, or when a thread can't be started.
