@@ -105,28 +105,22 @@ struct NewTable {
     name: String,
 }
 
-/// What had become of a new table.
-enum Cleared {
-    NotPublished,
-    /// It had got its name, though the server's answer was lost.
-    Published,
-}
-
 impl NewTable {
-    /// Drops the new table, or what it has replaced.
-    fn clear(&self, source: &mut MysqlSource, look: Look<'_>, is_filled: bool) -> Result<Cleared> {
+    /// Whether the table has got its name, though the server's answer may be lost. Asked before
+    /// anything is dropped.
+    fn is_published(&self, source: &mut MysqlSource, look: Look<'_>) -> Result<bool> {
         source.run(&mut || look(), |connection, check| {
-            let session = &mut connection.session;
-            let is_published =
-                is_filled && Existing::find(session, &self.staging, check)?.is_none();
-            let (cleared, rest) = match is_published {
-                true => (Cleared::Published, self.replaced.as_ref()),
-                false => (Cleared::NotPublished, Some(&self.staging)),
-            };
-            if let Some(table) = rest {
-                session.ask(&format!("DROP TABLE IF EXISTS {table}"), check)?;
-            }
-            Ok(cleared)
+            Ok(Existing::find(&mut connection.session, &self.staging, check)?.is_none())
+        })
+    }
+
+    /// Drops the new table, or what it has replaced.
+    fn clear(&self, source: &mut MysqlSource, look: Look<'_>, is_published: bool) -> Result<()> {
+        let rest = if is_published { self.replaced.as_ref() } else { Some(&self.staging) };
+        let Some(table) = rest else { return Ok(()) };
+        source.run(&mut || look(), |connection, check| {
+            let statement = format!("DROP TABLE IF EXISTS {table}");
+            Ok(connection.session.ask(&statement, check).map(drop)?)
         })
     }
 }
@@ -291,22 +285,29 @@ impl Writer<'_> {
                 false => Verdict::Cancel,
             }
         };
+        // Once it is known it stays so: of a table that is dropped, it can't be asked again.
+        let mut published = if is_filled { None } else { Some(false) };
+        let mut clear = |source: &mut MysqlSource| {
+            let is_published = match published {
+                Some(known) => known,
+                None => *published.insert(new.is_published(source, &look)?),
+            };
+            new.clear(source, &look, is_published)
+        };
         // A late request to cancel may hit the first try.
-        let clear = |source: &mut MysqlSource| {
-            new.clear(source, &look, is_filled).or_else(|_| new.clear(source, &look, is_filled))
-        };
+        let mut clear_twice = |source: &mut MysqlSource| clear(source).or_else(|_| clear(source));
         let mut cleared = match self.source.connection.session.is_broken() {
-            true => None,
-            false => clear(self.source).ok(),
+            true => false,
+            false => clear_twice(self.source).is_ok(),
         };
-        if cleared.is_none() {
+        if !cleared {
             let endpoint = &self.source.connection.endpoint;
             let other = several::connect(&look, |waits| endpoint.connect(waits));
-            cleared = other.and_then(|other| clear(&mut MysqlSource::over(other))).ok();
+            cleared = other.and_then(|other| clear_twice(&mut MysqlSource::over(other))).is_ok();
         }
-        match cleared {
-            Some(Cleared::NotPublished) => error,
-            Some(Cleared::Published) => {
+        match cleared.then_some(published).flatten() {
+            Some(false) => error,
+            Some(true) => {
                 with_more(error, &format!("{} was written before: all rows are there", new.name))
             }
             None => {
