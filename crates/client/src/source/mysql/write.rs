@@ -20,6 +20,7 @@ mod settings;
 mod table;
 mod values;
 
+use std::thread;
 use std::time::{Duration, Instant};
 
 use dray_mysql::{CancelCheck as SocketCheck, Connection as Socket, Session};
@@ -41,6 +42,8 @@ use crate::write::{WriteJob, WriteMode, WriteOptions, WriteStats};
 const SAVEPOINT: &str = "dray_write";
 /// How long a server has to undo what a broken connection has done.
 const UNDO_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long to wait before another connection is tried again.
+const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Writes the data, all or nothing.
 ///
@@ -302,7 +305,14 @@ impl Writer<'_> {
         };
         if !cleared {
             let endpoint = &self.source.connection.endpoint;
-            let other = several::connect(&look, |waits| endpoint.connect(waits));
+            let mut other = several::connect(&look, |waits| endpoint.connect(waits));
+            // The broken connection may still count for the limit of a user's connections.
+            while other.as_ref().is_err_and(|error| error.sqlstate().is_some_and(|s| !s.is_empty()))
+                && look() == Verdict::Continue
+            {
+                thread::sleep(RETRY_INTERVAL);
+                other = several::connect(&look, |waits| endpoint.connect(waits));
+            }
             cleared = other.and_then(|other| clear_twice(&mut MysqlSource::over(other))).is_ok();
         }
         match cleared.then_some(published).flatten() {
