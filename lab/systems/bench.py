@@ -25,8 +25,8 @@ from lab.common.testbed import LinkTestbed, Testbed
 from lab.data.lineitem import Lineitem
 from lab.data.sample import Sample
 from lab.data.table import Table
-from lab.systems import report
-from lab.systems.catalog import ABSENT, SYSTEMS
+from lab.systems import report, results
+from lab.systems.catalog import SYSTEMS
 from lab.systems.encoded import dbms_x_bytes
 from lab.systems.networks import FIGURES, NETWORKS, Network
 from lab.systems.system import Entry, System
@@ -104,7 +104,7 @@ def networks_of(table: str, given: argparse.Namespace) -> list[Network]:
     return list(FIGURES) if table == MILLION else [NETWORKS[name] for name in given.networks]
 
 
-def fetch(system: System, name: str, given: argparse.Namespace, found: dict) -> None:
+def fetch(system: System, name: str, given: argparse.Namespace, found: dict, machine: int) -> None:
     """Measure a system with one table over all networks. It keeps its data between them."""
     networks = networks_of(name, given)
     table = table_of(name, given)
@@ -139,6 +139,7 @@ def fetch(system: System, name: str, given: argparse.Namespace, found: dict) -> 
                     "rounds": given.rounds,
                     "timeout_s": given.timeout,
                     "ended": now(),
+                    "machine": machine,
                     "load_average": os.getloadavg()[0],
                     "clients": [as_json(e, r) for e, r in zip(entries, rows, strict=True)],
                 }
@@ -220,7 +221,6 @@ def as_json(entry: Entry, row: Row) -> dict:
 def write(given: argparse.Namespace, found: dict) -> None:
     """Write JSON and HTML."""
     given.output.parent.mkdir(parents=True, exist_ok=True)
-    found["machine"]["load_average_end"] = os.getloadavg()[0]
     Path(f"{given.output}.json").write_text(json.dumps(found, indent=1) + "\n")
     Path(f"{given.output}.html").write_text(report.html(found))
 
@@ -230,35 +230,38 @@ def now() -> str:
 
 
 def begin(given: argparse.Namespace, chosen: list[System]) -> dict:
-    """The description of the run, and with `--add` what an earlier one measured."""
-    described = machine.description(given.dray)
-    for name in ("matplotlib", "duckdb-extension-quack", "netcat"):
-        described["versions"].pop(name, None)
-    described.update(
-        command=command_line(),
-        date=now(),
-        scale_factor=given.scale_factor,
-    )
-    found: dict = {
-        "machine": described,
-        "systems": {},
-        "absent": list(ABSENT),
-        "encoded": {},
-        "races": [],
-    }
+    """Results without those that this run measures, and with `--add` what earlier ones measured.
+
+    Raises
+    ------
+    Failure
+        If an earlier run measured a table of another size.
+    """
+    found: dict = dict(machines=[], commands=[], systems={}, absent=[], encoded={}, races=[])
     path = Path(f"{given.output}.json")
     if given.add and path.exists():
-        earlier = json.loads(path.read_text())
+        found = results.load(path)
         again = {
             (system.name, table, network.name)
             for system in chosen
             for table in given.tables
             for network in networks_of(table, given)
         }
-        races = earlier["races"]
-        kept = [r for r in races if (r["system"], r["table"], r["network"]) not in again]
-        found.update(systems=earlier["systems"], races=kept, encoded=earlier["encoded"])
-        described["command"] = f"{earlier['machine']['command']}\n{described['command']}"
+        found["races"] = [
+            one
+            for one in found["races"]
+            if (one["system"], one["table"], one["network"]) not in again
+        ]
+        begun = [f"{system.title}, {table}" for system in chosen for table in given.tables]
+        found["absent"] = [one for one in found["absent"] if one[0] not in begun]
+        for one in found["races"]:
+            name = one["table"]
+            if name in given.tables and one["table_title"] != table_of(name, given).title:
+                raise Failure(
+                    f"{path} has {one['table_title']}, and this run "
+                    f"{table_of(name, given).title}: choose another --output"
+                )
+    found["commands"].append(command_line())
     for system in SYSTEMS:
         known = found["systems"].pop(system.name, None)
         if system in chosen:
@@ -268,17 +271,26 @@ def begin(given: argparse.Namespace, chosen: list[System]) -> dict:
     return found
 
 
+def description(dray: Path) -> dict:
+    """The machine, with the versions that all systems share."""
+    described = results.described(machine.description(dray))
+    for name in ("matplotlib", "duckdb-extension-quack", "netcat"):
+        described["versions"].pop(name, None)
+    return described
+
+
 def main() -> int:
     given = options()
     race.stop_on_signal()
     chosen = [system for system in SYSTEMS if system.name in given.systems]
     try:
         found = begin(given, chosen)
+        here = results.place_of(found, description(given.dray))
         for name in given.tables:
             if name != MILLION:
                 found["encoded"][name] = dbms_x_bytes(table_of(name, given).parquet())
             for system in chosen:
-                fetch(system, name, given, found)
+                fetch(system, name, given, found, here)
     except Failure as failure:
         return race.fail(failure)
     print(f"{given.output}.html")

@@ -11,13 +11,14 @@ from lab.systems.figures import (
     LOCAL,
     PAPER,
     WAN,
-    carried_bytes,
-    csv_bytes,
+    carried,
+    compared,
+    median_s,
     paper_seconds,
     ratio,
-    seconds_of,
     standing_for,
 )
+from lab.systems.results import on_one_machine
 
 LINEITEM = "lineitem"
 #: Rows of the paper that are protocols of databases as they are.
@@ -42,8 +43,8 @@ def times(found: dict, row: str, network: str, base: str) -> tuple[float | None,
     then = ratio(paper_seconds("10", row, network), paper_seconds("10", base, network))
     if then is None and network == LOCAL:
         then = ratio(paper_seconds("1", row, network), paper_seconds("1", base, network))
-    here = [seconds_of(found, LINEITEM, network, name) for name in (row, base)]
-    return then, ratio(*here)
+    pair = compared(found, LINEITEM, network, row, base)
+    return then, pair and pair[0]
 
 
 def judged(
@@ -70,10 +71,14 @@ def compression_wan(found: dict) -> Verdict:
 
 def size_ratio(found: dict, row: str) -> tuple[float | None, float | None]:
     sizes = PAPER["tables"]["1"]["rows"]
-    clients = {name: standing_for(found, LINEITEM, name, row) for name in (LOCAL, LAN, WAN)}
-    carried = carried_bytes({name: client for name, client in clients.items() if client})
+    clients = {name: fastest(found, name, row) for name in (LOCAL, LAN, WAN)}
+    client = carried({name: client for name, client in clients.items() if client})
     then = ratio(sizes[row]["size"], sizes[BASELINE]["size"])
-    return then, ratio(carried, csv_bytes(found, LINEITEM))
+    return then, client and ratio(client["carried_bytes"], client["race"]["csv_bytes"])
+
+
+def fastest(found: dict, network: str, row: str) -> dict | None:
+    return min(standing_for(found, LINEITEM, network, row), key=median_s, default=None)
 
 
 def postgres_bytes(found: dict) -> Verdict:
@@ -89,8 +94,10 @@ def db2_confirmations(found: dict) -> Verdict:
 
     def slowdown(row: str) -> tuple[float | None, float | None]:
         then = ratio(paper_seconds("10", row, LAN), paper_seconds("10", row, LOCAL))
-        here = [seconds_of(found, LINEITEM, network, row) for network in (WAN, LOCAL)]
-        return then, ratio(*here)
+        far, near = (fastest(found, network, row) for network in (WAN, LOCAL))
+        if not (far and near and on_one_machine(found, far["race"], near["race"])):
+            return then, None
+        return then, median_s(far) / median_s(near)
 
     then, now = slowdown("DB2")
     others = [slowdown(row)[1] for row in STATE_OF_THE_ART if row != "DB2"]
@@ -112,11 +119,15 @@ def columns_rivals(found: dict) -> Verdict:
         min(paper[row][LOCAL] for row in STATE_OF_THE_ART if row in paper),
         min(paper[row][LOCAL] for row in COLUMNAR),
     )
-    best = [
-        min((s for row in rows if (s := seconds_of(found, LINEITEM, LOCAL, row))), default=None)
-        for rows in (STATE_OF_THE_ART, COLUMNAR)
+    ratios = [
+        max(
+            (pair[0] for base in COLUMNAR if (pair := compared(found, LINEITEM, LOCAL, row, base))),
+            default=None,
+        )
+        for row in STATE_OF_THE_ART
     ]
-    return judged(then, ratio(*best), "best other ÷ best columnar", lambda value: value >= ORDER)
+    now = min((ratio for ratio in ratios if ratio), default=None)
+    return judged(then, now, "best other ÷ best columnar", lambda value: value >= ORDER)
 
 
 JUDGES: dict[str, Callable[[dict], Verdict]] = {
@@ -143,15 +154,16 @@ def sentences(found: dict) -> list[str]:
         if row == BASELINE:
             continue
         for network in (LOCAL, LAN, WAN):
-            then, now = times(found, row, network, BASELINE)
-            if then is None or now is None:
+            then, _ = times(found, row, network, BASELINE)
+            pair = compared(found, LINEITEM, network, row, BASELINE)
+            if then is None or pair is None:
                 continue
-            client = standing_for(found, LINEITEM, network, row)
-            assert client is not None
+            now, client = pair
+            system = client["race"]["system_title"]
             change = then / now
             way = f"{change:.1f} times closer" if change >= 1 else f"{1 / change:.1f} times farther"
             lines.append(
                 f"{row}, {network}: {then:.1f} times netcat's time in 2017; today "
-                f"{client['system_title']} by {client['label']} takes {now:.1f} times: {way}."
+                f"{system} by {client['label']} takes {now:.1f} times: {way}."
             )
     return lines

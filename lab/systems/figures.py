@@ -6,6 +6,8 @@ import json
 import statistics
 from pathlib import Path
 
+from lab.systems.results import on_one_machine
+
 PAPER: dict = json.loads(Path(__file__).with_name("paper.json").read_text())
 BASELINE = "(Netcat)"
 LOCAL, LAN, WAN = "local", "lan", "wan"
@@ -23,9 +25,9 @@ def spent_s(run: dict) -> float:
     return client["total_s"] - (client["connect_s"] or 0.0)
 
 
-def median_s(client: dict) -> float | None:
-    values = [spent_s(run) for run in client["runs"]]
-    return statistics.median(values) if values else None
+def median_s(client: dict) -> float:
+    """The median of a client that has been measured."""
+    return statistics.median(spent_s(run) for run in client["runs"])
 
 
 def races(found: dict, table: str, network: str = "", figure: str = "") -> list[dict]:
@@ -38,30 +40,60 @@ def races(found: dict, table: str, network: str = "", figure: str = "") -> list[
     ]
 
 
-def standing_for(found: dict, table: str, network: str, row: str) -> dict | None:
-    """The fastest client that stands for a row of the paper, with the name of its system."""
-    clients = [
-        {**client, "system_title": race["system_title"]}
-        for race in races(found, table, network)
+def clients(found: dict, table: str, network: str = "", figure: str = "") -> list[dict]:
+    """Clients, each with its race."""
+    return [
+        {**client, "race": race}
+        for race in races(found, table, network, figure)
         for client in race["clients"]
+    ]
+
+
+def standing_for(found: dict, table: str, network: str, row: str, figure: str = "") -> list[dict]:
+    """The clients that stand for a row of the paper and have been measured."""
+    return [
+        client
+        for client in clients(found, table, network, figure)
         if client["paper"] == row and client["runs"]
     ]
-    return min(clients, key=lambda client: median_s(client) or 0.0, default=None)
 
 
-def seconds_of(found: dict, table: str, network: str, row: str) -> float | None:
-    client = standing_for(found, table, network, row)
-    return None if client is None else median_s(client)
+def compared(
+    found: dict, table: str, network: str, row: str, base: str
+) -> tuple[float, dict] | None:
+    """How many times as long a row of the paper takes as another, and its fastest client. Only
+    what ran on one machine is compared.
+    """
+    ratios = []
+    for client in standing_for(found, table, network, row):
+        base_s = fastest_s(found, client["race"], base)
+        if base_s:
+            ratios.append((median_s(client) / base_s, client))
+    return min(ratios, key=lambda pair: pair[0], default=None)
 
 
-def baseline_s(found: dict, table: str, network: str) -> float | None:
-    return seconds_of(found, table, network, BASELINE)
+def fastest_s(found: dict, race: dict, row: str) -> float | None:
+    """Seconds of the fastest client that stands for a row of the paper, with the table, the network
+    and the machine of a race.
+    """
+    return min(
+        (
+            median_s(client)
+            for client in standing_for(found, race["table"], race["network"], row, race["figure"])
+            if on_one_machine(found, race, client["race"])
+        ),
+        default=None,
+    )
 
 
-def carried_bytes(networks: dict[str, dict]) -> int | None:
-    """Bytes of a fetch, of the results of a client by network."""
-    measured = (networks[name]["carried_bytes"] for name in BYTES_OF if name in networks)
-    return next((carried for carried in measured if carried is not None), None)
+def baseline_s(found: dict, race: dict) -> float | None:
+    return fastest_s(found, race, BASELINE)
+
+
+def carried(networks: dict[str, dict]) -> dict | None:
+    """The client whose bytes are shown, of those of one name by network."""
+    measured = (networks[name] for name in BYTES_OF if name in networks)
+    return next((client for client in measured if client["carried_bytes"] is not None), None)
 
 
 def csv_bytes(found: dict, table: str) -> int | None:

@@ -5,7 +5,6 @@ python -m lab.systems.report            # rewrites the report of the last run
 
 from __future__ import annotations
 
-import json
 import sys
 from html import escape
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 from lab import RESULTS
 from lab.common.style import BUSY_LOAD, STYLE
 from lab.common.svg import Line, lines
+from lab.systems.catalog import ABSENT
 from lab.systems.changes import Verdict, sentences, verdicts
 from lab.systems.charts import phases
 from lab.systems.figures import (
@@ -20,7 +20,8 @@ from lab.systems.figures import (
     LOCAL,
     PAPER,
     baseline_s,
-    carried_bytes,
+    carried,
+    clients,
     csv_bytes,
     median_s,
     paper_seconds,
@@ -29,9 +30,11 @@ from lab.systems.figures import (
     spent_s,
 )
 from lab.systems.networks import LATENCY_RATE
+from lab.systems.results import load
 
 OUTPUT = RESULTS / "systems"
 MILLION = "million"
+UNKNOWN = "unknown"
 COLUMNS = {"local": "Local", "lan": "LAN", "wan": "WAN"}
 SHADES = (
     "#8c8c8c #b0413e #d16ba5 #7a9e3a #2a9d8f #6a4c93 #c9a400 #5c6b73 #e08e0b #9c6644 #1b6ca8 "
@@ -56,15 +59,14 @@ def html(found: dict) -> str:
         *formats(found),
         *absent(found),
         *links(found),
-        f"<h2>Command</h2><pre>{escape(found['machine']['command'])}</pre>",
+        "<h2>Commands</h2>",
+        f"<pre>{escape(chr(10).join(found['commands']))}</pre>",
     ]
     return "\n".join(parts) + "\n"
 
 
 def introduction(found: dict) -> str:
-    machine = found["machine"]
-    loads = [race["load_average"] for race in found["races"]]
-    load = max([machine["load_average"], *loads])
+    load = max((race["load_average"] for race in found["races"]), default=0.0)
     busy = ""
     if load > BUSY_LOAD:
         busy = (
@@ -77,11 +79,10 @@ def introduction(found: dict) -> str:
         "</td></tr>"
         for system in found["systems"].values()
     )
-    own = ", ".join(f"{name} {value}" for name, value in machine["versions"].items())
     return f"""{busy}
-<p>{escape(machine["date"])}: {escape(str(machine["processor"]))}, {machine["cores"]} cores,
-{machine["memory_bytes"] / 2**30:.0f} GiB, Linux {escape(str(machine["kernel"]))}. lineitem at scale
-factor {machine["scale_factor"]:g}. Medians of the rounds.</p>
+<table class=text><tr><th>machine</th><th>processor</th><th>cores</th><th>memory</th><th>Linux</th>
+<th>versions</th><th>races</th><th>load average</th></tr>{machines(found)}</table>
+<p>Medians of the rounds. No time is divided by netcat's of another machine.</p>
 <table class=text><tr><th>network</th><th>rounds</th><th>limit, else “T”</th>
 <th>congestion control of the servers' sockets</th></tr>{conditions(found)}</table>
 <p>The paper: {escape(PAPER["citation"])}. It measured on {escape(PAPER["machine"])};
@@ -92,8 +93,37 @@ time divided by netcat's, or the bytes divided by those of the CSV, so that both
 interface received, with headers, over the LAN if it was measured; over loopback, both directions.
 A client counts only if it received all rows. ACS here is a sample of it (pums), and ontime one of a
 month: rows repeat.</p>
-<table class=text><tr><th>system</th><th>versions</th></tr>{versions}
-<tr><td>laboratory</td><td>{escape(own)}</td></tr></table>"""
+<table class=text><tr><th>system</th><th>versions</th></tr>{versions}</table>"""
+
+
+def machines(found: dict) -> str:
+    """A row for each machine, with the time and the load of its races."""
+    rows = []
+    for place, machine in enumerate([*found["machines"], None]):
+        known = machine or {}
+        place_ = None if machine is None else place
+        races = [race for race in found["races"] if race["machine"] == place_]
+        if races:
+            ended = sorted(race["ended"][:16].replace("T", " ") for race in races)
+            loads = [race["load_average"] for race in races]
+            memory = known.get("memory_bytes")
+            versions = [f"{name} {value}" for name, value in known.get("versions", {}).items()]
+            cells = (
+                machine_name(place_),
+                "; ".join(filter(None, (known.get("processor") or UNKNOWN, known.get("note")))),
+                known.get("cores", UNKNOWN),
+                f"{memory / 2**30:.0f} GiB" if memory else UNKNOWN,
+                known.get("kernel") or UNKNOWN,
+                ", ".join(versions) or UNKNOWN,
+                f"{len(races)}, {ended[0]} to {ended[-1]}",
+                f"{min(loads):.1f}–{max(loads):.1f}",
+            )
+            rows.append("".join(f"<td>{escape(str(cell))}</td>" for cell in cells))
+    return "".join(f"<tr>{row}</tr>" for row in rows)
+
+
+def machine_name(place: int | None) -> str:
+    return UNKNOWN if place is None else f"{place + 1}"
 
 
 def conditions(found: dict) -> str:
@@ -137,17 +167,18 @@ def shown(value: float | None) -> str:
     return "" if value is None else f"{value:,.1f}" if value < 100 else f"{value:,.0f}"
 
 
-def cell(client: dict | None, base_s: float | None) -> str:
+def cell(client: dict | None, found: dict) -> str:
     """Seconds, and how often netcat's time they are, or why there are none."""
     if client is None:
         return "<td></td>"
-    seconds = median_s(client)
-    if seconds is None:
+    if not client["runs"]:
         reason = escape(client["failure"] or "not run")
         return f"<td class=failed title='{reason}'>{'T' if client['timed_out'] else 'failed'}</td>"
     spans = [spent_s(run) for run in client["runs"]]
     span = f"{min(spans):.2f}–{max(spans):.2f} s"
-    return f"<td title='{span}'>{seconds:,.2f}{times(ratio(seconds, base_s))}</td>"
+    seconds = median_s(client)
+    many = times(ratio(seconds, baseline_s(found, client["race"])))
+    return f"<td title='{span}'>{seconds:,.2f}{many}</td>"
 
 
 def times(value: float | None) -> str:
@@ -165,40 +196,52 @@ def clients_of(found: dict, table: str) -> dict[str, dict[str, dict[str, dict]]]
     """Clients by system, name and network, in the order of the results."""
     order = list(found["systems"])
     systems: dict[str, dict[str, dict[str, dict]]] = {}
-    for race in sorted(races(found, table), key=lambda race: order.index(race["system"])):
+    for client in sorted(clients(found, table), key=lambda c: order.index(c["race"]["system"])):
+        race = client["race"]
         names = systems.setdefault(race["system_title"], {})
-        for client in race["clients"]:
-            names.setdefault(client["name"], {})[race["network"]] = client
+        names.setdefault(client["name"], {})[race["network"]] = client
     return systems
 
 
-def bytes_cell(networks: dict[str, dict], csv: int | None) -> str:
-    carried = carried_bytes(networks)
-    if carried is None:
+def bytes_cell(networks: dict[str, dict]) -> str:
+    client = carried(networks)
+    if client is None:
         return "<td></td>"
-    return f"<td>{carried / 1e6:,.1f}{times(ratio(carried, csv))}</td>"
+    size = client["carried_bytes"]
+    return f"<td>{size / 1e6:,.1f}{times(ratio(size, client['race']['csv_bytes']))}</td>"
+
+
+def machine_cells(names: dict[str, dict[str, dict]], columns: dict[str, str]) -> str:
+    """The machine of a system's race in each network."""
+    machines = {
+        network: machine_name(client["race"]["machine"])
+        for networks in names.values()
+        for network, client in networks.items()
+    }
+    return "".join(
+        f"<td>{f'machine {machines[name]}' if name in machines else ''}</td><td class=paper></td>"
+        for name in columns
+    )
 
 
 def comparison(found: dict, number: str, columns: dict[str, str]) -> str:
     """One of the paper's tables, with all clients of a system below its name."""
     table = PAPER["tables"][number]["table"]
-    csv = csv_bytes(found, table)
     head = "".join(f"<th>{title}, s</th><th class=paper>paper</th>" for title in columns.values())
     rows = []
     for system, names in clients_of(found, table).items():
-        rows.append(f"<tr class=system><td>{escape(system)}</td></tr>")
+        machines = machine_cells(names, columns)
+        rows.append(f"<tr class=system><td>{escape(system)}</td>{machines}</tr>")
         for networks in names.values():
             client = next(iter(networks.values()))
             row = client["paper"]
             cells = "".join(
-                cell(networks.get(name), baseline_s(found, table, name))
-                + paper_cell(number, row, name)
-                for name in columns
+                cell(networks.get(name), found) + paper_cell(number, row, name) for name in columns
             )
             remark = f" <small>{escape(row)}</small>" if row else ""
             rows.append(
                 f"<tr><td>{escape(client['label'])}{remark}</td>{cells}"
-                f"{bytes_cell(networks, csv)}{paper_cell(number, row, 'size')}</tr>"
+                f"{bytes_cell(networks)}{paper_cell(number, row, 'size')}</tr>"
             )
     if not rows:
         return "<p>Not measured.</p>"
@@ -210,16 +253,15 @@ def comparison(found: dict, number: str, columns: dict[str, str]) -> str:
 
 def table_1(found: dict) -> list[str]:
     title = PAPER["tables"]["1"]["title"]
-    bars = [
-        (f"{race['system_title']}, {client['label']}", client)
-        for race in races(found, "lineitem", LOCAL)
-        for client in race["clients"]
-        if client["runs"] and client["in_figures"]
-    ]
+    measured = [c for c in clients(found, "lineitem", LOCAL) if c["runs"] and c["in_figures"]]
+    bars = [(f"{c['race']['system_title']}, {c['label']}", c) for c in measured]
+    # A line of netcat would mislead beside bars of another machine.
+    base_s = {baseline_s(found, client["race"]) for client in measured}
+    line_s = base_s.pop() if len(base_s) == 1 else None
     return [
         f"<h2>Table 1 and figure 1</h2><p>The paper's table 1: {escape(title)}. {size(found)}</p>",
         comparison(found, "1", {"local": "Local"}),
-        phases("Figure 1: seconds over loopback", bars, baseline_s(found, "lineitem", LOCAL)),
+        phases("Figure 1: seconds over loopback", bars, line_s),
         f"<p>Of the paper's figure 1: {escape(PAPER['figures']['1']['values'])}.</p>",
     ]
 
@@ -248,13 +290,12 @@ def figure(found: dict, number: str, kind: str, label: str) -> list[str]:
     paper = PAPER["figures"][number]
     points: dict[str, list[tuple[float, float]]] = {}
     names: dict[float, str] = {}
-    for race in races(found, MILLION, figure=kind):
+    for client in clients(found, MILLION, figure=kind):
+        race = client["race"]
         names[race["x"]] = f"{race['x']:g}"
-        for client in race["clients"]:
+        if client["runs"]:
             title = series_name(race["system_title"], client)
-            seconds = median_s(client)
-            if seconds is not None:
-                points.setdefault(title, []).append((race["x"], seconds))
+            points.setdefault(title, []).append((race["x"], median_s(client)))
     series = [
         Line(title, sorted(line), colour=SHADES[place % len(SHADES)])
         for place, (title, line) in enumerate(points.items())
@@ -318,7 +359,7 @@ def absent(found: dict) -> list[str]:
             if client["failure"]:
                 key = f"{race['system_title']}: {client['label']}", client["failure"]
                 where.setdefault(key, {})[f"{race['table']} {race['network']}"] = None
-    rows = [(name, reason, "") for name, reason in found["absent"]]
+    rows = [(name, reason, "") for name, reason in (*ABSENT, *found["absent"])]
     rows += [(name, reason, ", ".join(places)) for (name, reason), places in where.items()]
     body = "".join(
         f"<tr><td>{escape(name)}</td><td>{escape(reason)}</td><td>{escape(places)}</td></tr>"
@@ -337,7 +378,7 @@ def links(found: dict) -> list[str]:
 
 def main() -> int:
     stem = Path(sys.argv[1]) if len(sys.argv) > 1 else OUTPUT
-    found = json.loads(Path(f"{stem}.json").read_text())
+    found = load(Path(f"{stem}.json"))
     Path(f"{stem}.html").write_text(html(found))
     print(f"{stem}.html")
     return 0

@@ -1,14 +1,29 @@
-"""The format of DBMS X, and the verdicts on the paper's claims."""
+"""The results of several machines, the format of DBMS X, and the verdicts on the paper's claims."""
 
+import argparse
+import json
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
-from lab.systems import report
+from lab.common.process import Failure
+from lab.systems import bench, report
 from lab.systems.changes import JUDGES, verdicts
 from lab.systems.encoded import ROW_HEADER_BYTES, dbms_x_bytes
 from lab.systems.figures import PAPER
+from lab.systems.results import load, place_of
+
+
+MACHINE = {
+    "processor": "one",
+    "cores": 1,
+    "memory_bytes": 2**30,
+    "kernel": "6",
+    "congestion_control_default": "cubic",
+    "versions": {"python": "3"},
+}
 
 
 def client(paper: str, seconds: float, carried: int = 100) -> dict:
@@ -26,8 +41,8 @@ def client(paper: str, seconds: float, carried: int = 100) -> dict:
     }
 
 
-def results(clients: list[dict]) -> dict:
-    race = {
+def race_of(clients: list[dict], **others: object) -> dict:
+    return {
         "system": "all",
         "system_title": "All",
         "table": "lineitem",
@@ -40,26 +55,22 @@ def results(clients: list[dict]) -> dict:
         "link": "",
         "rounds": 1,
         "timeout_s": 1.0,
+        "ended": "2026-11-27T12:00:00+00:00",
         "load_average": 0.0,
+        "machine": 0,
         "clients": clients,
+        **others,
     }
-    machine = {
-        "date": "a day",
-        "processor": "one",
-        "cores": 1,
-        "memory_bytes": 2**30,
-        "kernel": "6",
-        "scale_factor": 1.0,
-        "load_average": 0.0,
-        "versions": {},
-        "command": "bench",
-    }
+
+
+def results(clients: list[dict], *others: dict) -> dict:
     return {
-        "machine": machine,
+        "machines": [MACHINE],
+        "commands": ["bench"],
         "systems": {"all": {"title": "All", "versions": {}}},
         "absent": [],
         "encoded": {},
-        "races": [race],
+        "races": [race_of(clients), *others],
     }
 
 
@@ -107,3 +118,66 @@ def test_bytes_of_dbms_x(tmp_path: Path) -> None:
     pq.write_table(table, tmp_path / "table.parquet")
     first, second = (1 + 2) + (1 + 2), 1 + (1 + 5)
     assert dbms_x_bytes(tmp_path / "table.parquet") == 2 * ROW_HEADER_BYTES + first + second
+
+
+def test_netcat_of_another_machine_is_no_measure() -> None:
+    fast, slow = client("(Netcat)", 1.0), client("PostgreSQL", 30.0)
+    found = results([fast], race_of([slow], machine=1))
+    found["machines"].append(MACHINE | {"processor": "another"})
+    text = report.html(found)
+    assert "30.00</td>" in text and "×30" not in text
+    assert judged(found)["order-of-magnitude"] == (None, None)
+    # Other versions of packages do not make another machine.
+    found["machines"][1] = MACHINE | {"versions": {"python": "4"}}
+    assert "30.00 <small>×30.0</small></td>" in report.html(found)
+    # What is unknown is like nothing.
+    found["races"][1]["machine"] = None
+    assert "×30" not in report.html(found) and "machine unknown" in report.html(found)
+
+
+def test_a_report_shows_machines() -> None:
+    text = report.html(results([client("(Netcat)", 1.0)]))
+    assert "<td>1</td><td>one</td><td>1</td><td>1 GiB</td><td>6</td><td>python 3</td>" in text
+    assert "<td>machine 1</td>" in text
+
+
+def test_a_machine_is_kept_once() -> None:
+    found = results([])
+    assert place_of(found, dict(MACHINE)) == 0
+    assert place_of(found, MACHINE | {"kernel": "7"}) == 1
+    assert place_of(found, MACHINE | {"kernel": "7"}) == 1
+    assert len(found["machines"]) == 2
+
+
+def test_an_older_file_tells_the_machine_of_its_last_run(tmp_path: Path) -> None:
+    last = MACHINE | {"date": "2026-11-27T11:00:00+00:00", "command": "first\nlast"}
+    races = [race_of([], ended="2026-11-27T10:00:00+00:00"), race_of([])]
+    for race in races:
+        del race["machine"]
+    old = {"machine": last, "systems": {}, "absent": [["x", "y"]], "encoded": {}, "races": races}
+    path = tmp_path / "old.json"
+    path.write_text(json.dumps(old))
+    found = load(path)
+    assert found["machines"] == [MACHINE] and found["commands"] == ["first", "last"]
+    assert [race["machine"] for race in found["races"]] == [None, 0]
+    path.write_text(json.dumps(found))
+    assert load(path) == found
+
+
+def given_for(tmp_path: Path, **others: object) -> argparse.Namespace:
+    chosen = {"add": True, "tables": ["lineitem"], "networks": ["local"], "scale_factor": 1.0}
+    return argparse.Namespace(output=tmp_path / "systems", **(chosen | others))
+
+
+def test_a_run_adds_to_earlier_ones(tmp_path: Path) -> None:
+    title = "TPC-H lineitem, scale factor 1"
+    races = [race_of([], system=system, table_title=title) for system in ("netcat", "derby")]
+    earlier = results([]) | {"races": races, "absent": [["netcat, lineitem", "no nc"], ["x", "y"]]}
+    (tmp_path / "systems.json").write_text(json.dumps(earlier))
+    (netcat,) = (system for system in bench.SYSTEMS if system.name == "netcat")
+    found = bench.begin(given_for(tmp_path), [netcat])
+    assert [race["system"] for race in found["races"]] == ["derby"]
+    assert found["machines"] == [MACHINE] and len(found["commands"]) == 2
+    assert found["absent"] == [["x", "y"]]
+    with pytest.raises(Failure, match="scale factor 10: choose another --output"):
+        bench.begin(given_for(tmp_path, scale_factor=10.0), [netcat])
