@@ -39,8 +39,11 @@ SYSTEMS = (
 ABSENT = (
     ("DBMS X", "the paper does not tell its name; only its format is counted"),
     ("IBM DB2", "not to be had from a package registry; Derby speaks its protocol, DRDA"),
-    ("Hive itself", "needs a Hadoop; Spark's Thrift server speaks its protocol"),
-    ("MongoDB itself", "not part of the benchmark; a server in Java speaks its protocol"),
+    ("Oracle", "not to be had from a package registry"),
+    (
+        "MongoDB itself",
+        "not to be had from a package registry; mongo-java-server speaks its protocol",
+    ),
     (
         "MonetDB of today, and by ODBC",
         "the only server in a registry is the one of monetdbe, of 2021",
