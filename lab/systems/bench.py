@@ -219,10 +219,10 @@ def as_json(entry: Entry, row: Row) -> dict:
 
 
 def write(given: argparse.Namespace, found: dict) -> None:
-    """Write JSON and HTML."""
+    """Write the results, and the reports of them."""
     given.output.parent.mkdir(parents=True, exist_ok=True)
     Path(f"{given.output}.json").write_text(json.dumps(found, indent=1) + "\n")
-    Path(f"{given.output}.html").write_text(report.html(found))
+    report.write(given.output, found)
 
 
 def now() -> str:
@@ -293,7 +293,7 @@ def main() -> int:
                 fetch(system, name, given, found, here)
     except Failure as failure:
         return race.fail(failure)
-    print(f"{given.output}.html")
+    print(f"{given.output}.html, {given.output}-tables.md")
     failed = [c for one in found["races"] for c in one["clients"] if c["failure"]]
     return 1 if failed else 0
 

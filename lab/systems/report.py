@@ -1,40 +1,58 @@
-"""The results as one HTML file, with the paper's numbers beside them.
+"""The results as HTML and as Markdown, with the paper's numbers beside them.
 
-python -m lab.systems.report            # rewrites the report of the last run
+python -m lab.systems.report            # rewrites the reports of the last run
+python -m lab.systems.report lab/reports/2026-11-systems
 """
 
 from __future__ import annotations
 
 import sys
-from html import escape
+from collections.abc import Sequence
 from pathlib import Path
 
 from lab import RESULTS
-from lab.common.style import BUSY_LOAD, STYLE
+from lab.common.style import BUSY_LOAD
 from lab.common.svg import Line, lines
+from lab.systems import document
 from lab.systems.catalog import ABSENT
 from lab.systems.changes import Verdict, sentences, verdicts
-from lab.systems.charts import phases
+from lab.systems.charts import PHASES, median, phases
+from lab.systems.comparison import (
+    DBMS_X,
+    PAPER_HEAD,
+    UNKNOWN,
+    comparison,
+    machine_name,
+    paper_cell,
+    shown,
+)
+from lab.systems.document import (
+    Block,
+    Cell,
+    Heading,
+    Items,
+    Lines,
+    Paragraph,
+    Picture,
+    Table,
+)
 from lab.systems.figures import (
     BASELINE,
     LOCAL,
     PAPER,
     baseline_s,
-    carried,
     clients,
     csv_bytes,
     median_s,
-    paper_seconds,
     races,
     ratio,
-    spent_s,
 )
 from lab.systems.networks import LATENCY_RATE
 from lab.systems.results import load
 
+TITLE = "Client protocols of databases, then and now"
 OUTPUT = RESULTS / "systems"
-MILLION = "million"
-UNKNOWN = "unknown"
+LINEITEM, MILLION = "lineitem", "million"
 COLUMNS = {"local": "Local", "lan": "LAN", "wan": "WAN"}
 SHADES = (
     "#8c8c8c #b0413e #d16ba5 #7a9e3a #2a9d8f #6a4c93 #c9a400 #5c6b73 #e08e0b #9c6644 #1b6ca8 "
@@ -42,15 +60,19 @@ SHADES = (
 ).split()
 
 
-def html(found: dict) -> str:
-    parts = [
-        "<!doctype html><html lang=en><meta charset=utf-8>",
-        "<meta name=viewport content='width=device-width'>",
-        f"<title>Client protocols</title><style>{STYLE} td {{ white-space: nowrap; }} "
-        ".claim td, .text td { white-space: normal; text-align: left; } "
-        ".failed { color: #b0413e; } .system td { font-weight: 600; }</style>",
-        "<h1>Client protocols of databases, then and now</h1>",
-        introduction(found),
+def write(stem: Path, found: dict) -> None:
+    """Write the reports beside the results, whose path without suffix is `stem`."""
+    parts = blocks(found)
+    source = Paragraph(
+        f"Written by `python -m lab.systems.report` from {stem.name}.json: not to be edited."
+    )
+    Path(f"{stem}.html").write_text(document.html(TITLE, parts))
+    Path(f"{stem}-tables.md").write_text(document.markdown(TITLE, [source, *parts]))
+
+
+def blocks(found: dict) -> list[Block]:
+    return [
+        *introduction(found),
         *changed(found),
         *table_1(found),
         *(part for number in ("10", "11", "12") for part in network_table(found, number)),
@@ -59,101 +81,103 @@ def html(found: dict) -> str:
         *formats(found),
         *absent(found),
         *links(found),
-        "<h2>Commands</h2>",
-        f"<pre>{escape(chr(10).join(found['commands']))}</pre>",
+        Heading("Commands"),
+        Lines(found["commands"]),
     ]
-    return "\n".join(parts) + "\n"
 
 
-def introduction(found: dict) -> str:
+def introduction(found: dict) -> list[Block]:
     load = max((race["load_average"] for race in found["races"]), default=0.0)
-    busy = ""
-    if load > BUSY_LOAD:
-        busy = (
-            f'<p class="warning">Load average up to {load:.1f}. Clients and servers make some of '
-            "it themselves, but if other programs ran, the times are not valid results.</p>"
-        )
-    versions = "".join(
-        f"<tr><td>{escape(system['title'])}</td><td>"
-        f"{escape(', '.join(f'{name} {value}' for name, value in system['versions'].items()))}"
-        "</td></tr>"
-        for system in found["systems"].values()
+    warning = Paragraph(
+        f"Load average up to {load:.1f}. Clients and servers make some of it themselves, but if "
+        "other programs ran, the times are not valid results.",
+        "warning",
     )
-    return f"""{busy}
-<table class=text><tr><th>machine</th><th>processor</th><th>cores</th><th>memory</th><th>Linux</th>
-<th>versions</th><th>races</th><th>load average</th></tr>{machines(found)}</table>
-<p>Medians of the rounds. No time is divided by netcat's of another machine.</p>
-<table class=text><tr><th>network</th><th>rounds</th><th>limit, else “T”</th>
-<th>congestion control of the servers' sockets</th></tr>{conditions(found)}</table>
-<p>The paper: {escape(PAPER["citation"])}. It measured on {escape(PAPER["machine"])};
-{escape(PAPER["scale"])}. Its numbers are on a dark ground, as it states them. <b>×</b> is the
-time divided by netcat's, or the bytes divided by those of the CSV, so that both can be compared.
-</p>
-<p>Seconds are from sending the statement to the last row. Bytes are those that the client's
-interface received, with headers, over the LAN if it was measured; over loopback, both directions.
-A client counts only if it received all rows. ACS here is a sample of it (pums), and ontime one of a
-month: rows repeat.</p>
-<table class=text><tr><th>system</th><th>versions</th></tr>{versions}</table>"""
+    versions = [
+        [
+            system["title"],
+            ", ".join(f"{name} {value}" for name, value in system["versions"].items()),
+        ]
+        for system in found["systems"].values()
+    ]
+    return [
+        *([warning] if load > BUSY_LOAD else []),
+        machines(found),
+        Paragraph("Medians of the rounds. No time is divided by netcat's of another machine."),
+        conditions(found),
+        Paragraph(
+            f"The paper: {PAPER['citation']}. It measured on {PAPER['machine']}; {PAPER['scale']}. "
+            "Its numbers are in the columns “2017”, as it states them. × is the time divided by "
+            "netcat's, or the bytes divided by those of the CSV, so that both can be compared."
+        ),
+        Paragraph(
+            "Seconds are from sending the statement to the last row. Bytes are those that the "
+            "client's interface received, with headers, over the LAN if it was measured; over "
+            "loopback, both directions. A client counts only if it received all rows. ACS here is "
+            "a sample of it (pums), and ontime one of a month: rows repeat."
+        ),
+        Table(["system", "versions"], versions, texts=0),
+    ]
 
 
-def machines(found: dict) -> str:
-    """A row for each machine, with the time and the load of its races."""
+def machines(found: dict) -> Table:
+    """A row for each machine, with the times and the load of its races."""
     rows = []
-    for place, machine in enumerate([*found["machines"], None]):
-        known = machine or {}
-        place_ = None if machine is None else place
-        races = [race for race in found["races"] if race["machine"] == place_]
-        if races:
-            ended = sorted(race["ended"][:16].replace("T", " ") for race in races)
-            loads = [race["load_average"] for race in races]
-            memory = known.get("memory_bytes")
-            versions = [f"{name} {value}" for name, value in known.get("versions", {}).items()]
-            cells = (
-                machine_name(place_),
-                "; ".join(filter(None, (known.get("processor") or UNKNOWN, known.get("note")))),
-                known.get("cores", UNKNOWN),
-                f"{memory / 2**30:.0f} GiB" if memory else UNKNOWN,
-                known.get("kernel") or UNKNOWN,
-                ", ".join(versions) or UNKNOWN,
-                f"{len(races)}, {ended[0]} to {ended[-1]}",
-                f"{min(loads):.1f}–{max(loads):.1f}",
+    for place in (*range(len(found["machines"])), None):
+        machine: dict = {} if place is None else found["machines"][place]
+        ran = [race for race in found["races"] if race["machine"] == place]
+        if ran:
+            ended = sorted(race["ended"][:16].replace("T", " ") for race in ran)
+            loads = [race["load_average"] for race in ran]
+            memory = machine.get("memory_bytes")
+            versions = [f"{name} {value}" for name, value in machine.get("versions", {}).items()]
+            processor = machine.get("processor") or UNKNOWN
+            rows.append(
+                [
+                    machine_name(place),
+                    f"{processor}; {machine['note']}" if "note" in machine else processor,
+                    str(machine.get("cores") or UNKNOWN),
+                    f"{memory / 2**30:.0f} GiB" if memory else UNKNOWN,
+                    machine.get("kernel") or UNKNOWN,
+                    ", ".join(versions) or UNKNOWN,
+                    f"{len(ran)}, {ended[0]} to {ended[-1]}",
+                    f"{min(loads):.1f}–{max(loads):.1f}",
+                ]
             )
-            rows.append("".join(f"<td>{escape(str(cell))}</td>" for cell in cells))
-    return "".join(f"<tr>{row}</tr>" for row in rows)
+    head = ["machine", "processor", "cores", "memory", "Linux", "versions", "races", "load average"]
+    return Table(head, rows, texts=0)
 
 
-def machine_name(place: int | None) -> str:
-    return UNKNOWN if place is None else f"{place + 1}"
-
-
-def conditions(found: dict) -> str:
+def conditions(found: dict) -> Table:
     """A row for each network and the conditions of its races."""
     seen: dict[tuple[str, int, float], set[str]] = {}
     for race in found["races"]:
-        controls = seen.setdefault(
-            (race["network_title"], race["rounds"], race["timeout_s"]), set()
-        )
-        controls.update(client["congestion"] for client in race["clients"])
-    return "".join(
-        f"<tr><td>{escape(title)}</td><td>{rounds}</td><td>{limit_s:g} s</td>"
-        f"<td>{escape(', '.join(sorted(controls - {'–'})))}</td></tr>"
+        key = race["network_title"], race["rounds"], race["timeout_s"]
+        seen.setdefault(key, set()).update(client["congestion"] for client in race["clients"])
+    rows = [
+        [title, str(rounds), f"{limit_s:g} s", "; ".join(sorted(controls - {"–"}))]
         for (title, rounds, limit_s), controls in seen.items()
-    )
+    ]
+    control = "congestion control of the servers' sockets"
+    return Table(["network", "rounds", "limit, else “T”", control], rows, texts=0)
 
 
-def changed(found: dict) -> list[str]:
-    rows = "".join(
-        f"<tr><td>{escape(claim['text'])} <small>{escape(claim['source'])}</small></td>"
-        f"<td>{escape(verdict.what)}</td><td class=paper>{shown(verdict.then)}</td>"
-        f"<td>{shown(verdict.now)}</td><td>{judgement(verdict)}</td></tr>"
+def changed(found: dict) -> list[Block]:
+    rows = [
+        [
+            Cell(claim["text"], claim["source"]),
+            verdict.what,
+            Cell(shown(verdict.then), kind="paper"),
+            shown(verdict.now),
+            judgement(verdict),
+        ]
         for claim, verdict in verdicts(found)
-    )
-    told = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences(found))
+    ]
     return [
-        "<h2>What changed since 2017</h2>",
-        "<table class=claim><tr><th>the paper found</th><th>measure</th>"
-        f"<th class=paper>then</th><th>now</th><th>today</th></tr>{rows}</table>",
-        f"<p>lineitem, beside netcat in the same network:</p><ul class=found>{told}</ul>",
+        Heading("What changed since 2017"),
+        Table(["the paper found", "measure", PAPER_HEAD, "now", "today"], rows, texts=0),
+        Paragraph("lineitem, beside netcat in the same network:"),
+        Items(sentences(found)),
     ]
 
 
@@ -163,148 +187,86 @@ def judgement(verdict: Verdict) -> str:
     return "still holds" if verdict.holds else "holds no longer"
 
 
-def shown(value: float | None) -> str:
-    return "" if value is None else f"{value:,.1f}" if value < 100 else f"{value:,.0f}"
-
-
-def cell(client: dict | None, found: dict) -> str:
-    """Seconds, and how often netcat's time they are, or why there are none."""
-    if client is None:
-        return "<td></td>"
-    if not client["runs"]:
-        reason = escape(client["failure"] or "not run")
-        return f"<td class=failed title='{reason}'>{'T' if client['timed_out'] else 'failed'}</td>"
-    spans = [spent_s(run) for run in client["runs"]]
-    span = f"{min(spans):.2f}–{max(spans):.2f} s"
-    seconds = median_s(client)
-    many = times(ratio(seconds, baseline_s(found, client["race"])))
-    return f"<td title='{span}'>{seconds:,.2f}{many}</td>"
-
-
-def times(value: float | None) -> str:
-    return "" if value is None else f" <small>×{shown(value)}</small>"
-
-
-def paper_cell(number: str, row: str, column: str) -> str:
-    value = paper_seconds(number, row, column)
-    base = paper_seconds(number, BASELINE, column)
-    text = "" if value is None else f"{value}{times(ratio(value, base))}"
-    return f"<td class=paper>{text}</td>"
-
-
-def clients_of(found: dict, table: str) -> dict[str, dict[str, dict[str, dict]]]:
-    """Clients by system, name and network, in the order of the results."""
-    order = list(found["systems"])
-    systems: dict[str, dict[str, dict[str, dict]]] = {}
-    for client in sorted(clients(found, table), key=lambda c: order.index(c["race"]["system"])):
-        race = client["race"]
-        names = systems.setdefault(race["system_title"], {})
-        names.setdefault(client["name"], {})[race["network"]] = client
-    return systems
-
-
-def bytes_cell(networks: dict[str, dict]) -> str:
-    client = carried(networks)
-    if client is None:
-        return "<td></td>"
-    size = client["carried_bytes"]
-    return f"<td>{size / 1e6:,.1f}{times(ratio(size, client['race']['csv_bytes']))}</td>"
-
-
-def machine_cells(names: dict[str, dict[str, dict]], columns: dict[str, str]) -> str:
-    """The machine of a system's race in each network."""
-    machines = {
-        network: machine_name(client["race"]["machine"])
-        for networks in names.values()
-        for network, client in networks.items()
-    }
-    return "".join(
-        f"<td>{f'machine {machines[name]}' if name in machines else ''}</td><td class=paper></td>"
-        for name in columns
-    )
-
-
-def comparison(found: dict, number: str, columns: dict[str, str]) -> str:
-    """One of the paper's tables, with all clients of a system below its name."""
-    table = PAPER["tables"][number]["table"]
-    head = "".join(f"<th>{title}, s</th><th class=paper>paper</th>" for title in columns.values())
-    rows = []
-    for system, names in clients_of(found, table).items():
-        machines = machine_cells(names, columns)
-        rows.append(f"<tr class=system><td>{escape(system)}</td>{machines}</tr>")
-        for networks in names.values():
-            client = next(iter(networks.values()))
-            row = client["paper"]
-            cells = "".join(
-                cell(networks.get(name), found) + paper_cell(number, row, name) for name in columns
-            )
-            remark = f" <small>{escape(row)}</small>" if row else ""
-            rows.append(
-                f"<tr><td>{escape(client['label'])}{remark}</td>{cells}"
-                f"{bytes_cell(networks)}{paper_cell(number, row, 'size')}</tr>"
-            )
-    if not rows:
-        return "<p>Not measured.</p>"
-    return (
-        f"<table><tr><th></th>{head}<th>MB</th><th class=paper>paper, GB</th></tr>"
-        f"{''.join(rows)}</table>"
-    )
-
-
-def table_1(found: dict) -> list[str]:
-    title = PAPER["tables"]["1"]["title"]
-    measured = [c for c in clients(found, "lineitem", LOCAL) if c["runs"] and c["in_figures"]]
-    bars = [(f"{c['race']['system_title']}, {c['label']}", c) for c in measured]
+def table_1(found: dict) -> list[Block]:
+    everywhere = clients(found, LINEITEM)
+    local = [client for client in clients(found, LINEITEM, LOCAL) if client["in_figures"]]
+    measured = [client for client in local if client["runs"]]
     # A line of netcat would mislead beside bars of another machine.
-    base_s = {baseline_s(found, client["race"]) for client in measured}
-    line_s = base_s.pop() if len(base_s) == 1 else None
+    lines_s = {baseline_s(found, client["race"]) for client in measured}
+    line_s = lines_s.pop() if len(lines_s) == 1 else None
+    bars = [(f"{c['race']['system_title']}, {c['label']}", c) for c in measured]
     return [
-        f"<h2>Table 1 and figure 1</h2><p>The paper's table 1: {escape(title)}. {size(found)}</p>",
-        comparison(found, "1", {"local": "Local"}),
-        phases("Figure 1: seconds over loopback", bars, line_s),
-        f"<p>Of the paper's figure 1: {escape(PAPER['figures']['1']['values'])}.</p>",
+        Heading("Table 1"),
+        Paragraph(f"The paper's: {PAPER['tables']['1']['title']}. {size_of(found, LINEITEM)}"),
+        comparison(found, everywhere, {"local": "Local"}, "1"),
+        Heading("Figure 1"),
+        Paragraph(
+            f"The paper's: {PAPER['figures']['1']['title']}; its values are "
+            f"{PAPER['figures']['1']['values']}. A phase that a client does not tell is part of "
+            "the next one."
+        ),
+        Picture(phases("Figure 1: seconds over loopback", bars, line_s)),
+        phases_table(bars),
     ]
 
 
-def size(found: dict, table: str = "lineitem") -> str:
+def phases_table(bars: Sequence[tuple[str, dict]]) -> Block:
+    if not bars:
+        return Paragraph("Not measured.")
+    names = [phase.removesuffix("_s") for phase in PHASES]
+    rows = []
+    for name, client in bars:
+        seconds = [median(client, phase) for phase in PHASES]
+        parts = [f"{value:,.2f}" for value in (*seconds, sum(seconds))]
+        machine = machine_name(client["race"]["machine"])
+        rows.append([name, machine, *parts, paper_cell("1", client["paper"], LOCAL)])
+    head = ["client", "machine", *(f"{name}, s" for name in names), "sum, s"]
+    return Table([*head, Cell("2017, table 1", kind="paper")], rows)
+
+
+def size_of(found: dict, table: str) -> str:
     race = next(iter(races(found, table)), None)
     if race is None:
         return ""
-    return escape(
+    return (
         f"Here: {race['table_title']}, {race['rows']:,} rows, {race['csv_bytes'] / 1e6:,.1f} MB "
         "as CSV."
     )
 
 
-def network_table(found: dict, number: str) -> list[str]:
+def network_table(found: dict, number: str) -> list[Block]:
     paper = PAPER["tables"][number]
+    table = paper["table"]
     return [
-        f"<h2>Table {number}</h2>",
-        f"<p>The paper's: {escape(paper['title'])}. {size(found, paper['table'])}</p>",
-        comparison(found, number, COLUMNS),
+        Heading(f"Table {number}"),
+        Paragraph(f"The paper's: {paper['title']}. {size_of(found, table)}"),
+        comparison(found, clients(found, table), COLUMNS, number),
     ]
 
 
-def figure(found: dict, number: str, kind: str, label: str) -> list[str]:
-    """A line for each system that takes part."""
+def figure(found: dict, number: str, kind: str, label: str) -> list[Block]:
+    """A line for each system that takes part, and the same as a table."""
     paper = PAPER["figures"][number]
+    measured = clients(found, MILLION, figure=kind)
+    by_x = sorted({(client["race"]["x"], client["race"]["network"]) for client in measured})
     points: dict[str, list[tuple[float, float]]] = {}
-    names: dict[float, str] = {}
-    for client in clients(found, MILLION, figure=kind):
-        race = client["race"]
-        names[race["x"]] = f"{race['x']:g}"
+    for client in measured:
         if client["runs"]:
-            title = series_name(race["system_title"], client)
-            points.setdefault(title, []).append((race["x"], median_s(client)))
+            title = series_name(client["race"]["system_title"], client)
+            points.setdefault(title, []).append((client["race"]["x"], median_s(client)))
     series = [
         Line(title, sorted(line), colour=SHADES[place % len(SHADES)])
         for place, (title, line) in enumerate(points.items())
     ]
+    unit = label.split()[-1]
     return [
-        f"<h2>Figure {number}</h2>",
-        f"<p>The paper's: {escape(paper['title'])}, one million rows of lineitem; its values are "
-        f"{escape(paper['values'])}. {size_of_figure(found, kind)}</p>",
-        lines(f"Figure {number}: seconds", label, series, names) or "<p>Not measured.</p>",
+        Heading(f"Figure {number}"),
+        Paragraph(
+            f"The paper's: {paper['title']}, one million rows of lineitem; its values are "
+            f"{paper['values']}. Here in seconds: {size_of_figure(measured, kind)}"
+        ),
+        Picture(lines(f"Figure {number}: seconds", label, series, {x: f"{x:g}" for x, _ in by_x})),
+        comparison(found, measured, {network: f"{x:g} {unit}" for x, network in by_x}),
     ]
 
 
@@ -316,15 +278,14 @@ def series_name(system: str, client: dict) -> str:
     return f"{system}, compressed" if "compressed" in client["label"] else system
 
 
-def size_of_figure(found: dict, kind: str) -> str:
-    race = next(iter(races(found, MILLION, figure=kind)), None)
-    if race is None:
-        return ""
+def size_of_figure(measured: list[dict], kind: str) -> str:
+    if not measured:
+        return "none."
     rest = {"latency": f"at {LATENCY_RATE}", "throughput": "without added delay"}[kind]
-    return f"Here: {race['rows']:,} rows, {rest}."
+    return f"{measured[0]['race']['rows']:,} rows, {rest}."
 
 
-def formats(found: dict) -> list[str]:
+def formats(found: dict) -> list[Block]:
     """DBMS X, of which there is only what the paper tells of its format."""
     rows = []
     for number in ("10", "11", "12"):
@@ -332,18 +293,23 @@ def formats(found: dict) -> list[str]:
         table = paper["table"]
         if table in found["encoded"]:
             encoded, csv = found["encoded"][table], csv_bytes(found, table)
-            then = ratio(paper["rows"]["DBMS X"]["size"], paper["rows"][BASELINE]["size"])
+            then = ratio(paper["rows"][DBMS_X]["size"], paper["rows"][BASELINE]["size"])
             rows.append(
-                f"<tr><td>{table}</td><td>{encoded / 1e6:,.1f}</td>"
-                f"<td>{precise(ratio(encoded, csv))}</td><td class=paper>{precise(then)}</td></tr>"
+                [
+                    table,
+                    f"{encoded / 1e6:,.1f}",
+                    precise(ratio(encoded, csv)),
+                    Cell(precise(then), kind="paper"),
+                ]
             )
     return [
-        "<h2>DBMS X, as a format only</h2>",
-        "<p>Bytes of the tables as section 2.3 of the paper tells the format: a header for each "
-        "row, a length before each value, and numbers in a terse form. Where the paper is silent, "
-        "encoded.py says what was taken. Nothing was sent or timed.</p>"
-        "<table><tr><th>table</th><th>MB</th><th>÷ CSV</th><th class=paper>paper</th>"
-        f"</tr>{''.join(rows)}</table>",
+        Heading("DBMS X, as a format only"),
+        Paragraph(
+            "Bytes of the tables as section 2.3 of the paper tells the format: a header for each "
+            "row, a length before each value, and numbers in a terse form. Where the paper is "
+            "silent, encoded.py says what was taken. Nothing was sent or timed."
+        ),
+        Table(["table", "MB", "÷ CSV", PAPER_HEAD], rows),
     ]
 
 
@@ -351,7 +317,7 @@ def precise(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}"
 
 
-def absent(found: dict) -> list[str]:
+def absent(found: dict) -> list[Block]:
     """What cannot run here, and what failed."""
     where: dict[tuple[str, str], dict[str, None]] = {}
     for race in found["races"]:
@@ -359,28 +325,28 @@ def absent(found: dict) -> list[str]:
             if client["failure"]:
                 key = f"{race['system_title']}: {client['label']}", client["failure"]
                 where.setdefault(key, {})[f"{race['table']} {race['network']}"] = None
-    rows = [(name, reason, "") for name, reason in (*ABSENT, *found["absent"])]
-    rows += [(name, reason, ", ".join(places)) for (name, reason), places in where.items()]
-    body = "".join(
-        f"<tr><td>{escape(name)}</td><td>{escape(reason)}</td><td>{escape(places)}</td></tr>"
-        for name, reason, places in rows
-    )
-    return ["<h2>What could not run here, and why</h2>", f"<table class=text>{body}</table>"]
+    rows = [[name, reason] for name, reason in (*ABSENT, *found["absent"])]
+    rows += [[name, reason, ", ".join(places)] for (name, reason), places in where.items()]
+    return [
+        Heading("What could not run here, and why"),
+        Table(["what", "why", "where"], rows, texts=0),
+    ]
 
 
-def links(found: dict) -> list[str]:
+def links(found: dict) -> list[Block]:
     seen = {(race["network_title"], race["link"]) for race in found["races"] if race["link"]}
     if not seen:
         return []
-    body = "".join(f"<tr><td>{escape(a)}</td><td>{escape(b)}</td></tr>" for a, b in sorted(seen))
-    return ["<h2>Links, as measured before the clients</h2>", f"<table class=text>{body}</table>"]
+    return [
+        Heading("Links, as measured before the clients"),
+        Table(["link", "measured"], [list(one) for one in sorted(seen)], texts=0),
+    ]
 
 
 def main() -> int:
     stem = Path(sys.argv[1]) if len(sys.argv) > 1 else OUTPUT
-    found = load(Path(f"{stem}.json"))
-    Path(f"{stem}.html").write_text(html(found))
-    print(f"{stem}.html")
+    write(stem, load(Path(f"{stem}.json")))
+    print(f"{stem}.html, {stem}-tables.md")
     return 0
 
 

@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from lab.common.process import Failure
-from lab.systems import bench, report
+from lab.systems import bench, document, report
+from lab.systems.catalog import ABSENT
 from lab.systems.changes import JUDGES, verdicts
 from lab.systems.encoded import ROW_HEADER_BYTES, dbms_x_bytes
 from lab.systems.figures import PAPER
@@ -67,11 +68,15 @@ def results(clients: list[dict], *others: dict) -> dict:
     return {
         "machines": [MACHINE],
         "commands": ["bench"],
-        "systems": {"all": {"title": "All", "versions": {}}},
+        "systems": {name: {"title": name.title(), "versions": {}} for name in ("all", "other")},
         "absent": [],
         "encoded": {},
         "races": [race_of(clients), *others],
     }
+
+
+def html_of(found: dict) -> str:
+    return document.html("Results", report.blocks(found))
 
 
 def judged(found: dict) -> dict[str, tuple[float | None, bool | None]]:
@@ -107,9 +112,42 @@ def test_claims_are_judged_by_times_without_the_connection() -> None:
 def test_a_report_names_failures_and_limits() -> None:
     late = client("DB2", 0.0) | {"runs": [], "failure": "did not finish", "timed_out": True}
     broken = client("Hive", 0.0) | {"runs": [], "failure": "no <server>"}
-    text = report.html(results([client("(Netcat)", 1.0), late, broken]))
+    text = html_of(results([client("(Netcat)", 1.0), late, broken]))
     assert ">T</td>" in text and ">failed</td>" in text
     assert "no &lt;server&gt;" in text and "<server>" not in text
+
+
+def test_reports_are_written_beside_the_results(tmp_path: Path) -> None:
+    found = results(
+        [
+            client("(Netcat)", 1.0),
+            client("MySQL", 4.0),
+            client("Hive", 0.0) | {"runs": [], "failure": "a | b", "timed_out": True},
+        ],
+        race_of([client("MySQL", 8.0)], network="lan"),
+        race_of([client("MySQL", 3.0)], table="million", network="a", figure="latency", x=10.0),
+    )
+    found["encoded"]["lineitem"] = 85
+    report.write(tmp_path / "x", found)
+    assert "<svg" in (tmp_path / "x.html").read_text()
+    lines = (tmp_path / "x-tables.md").read_text().splitlines()
+    assert lines[0] == "# Client protocols of databases, then and now"
+    assert "from x.json: not to be edited." in lines[2]
+    rows = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
+    # Tables 1 and 10, figures 1 and 3: today's numbers, and the paper's beside them.
+    assert ["MySQL (MySQL)", "4.00 ×4.00", "101.22 ×9.88", "0.0 ×1.00", "7.44 ×1.03"] in rows
+    row = ["MySQL (MySQL)", "4.00 ×4.00", "98.8 ×10.1", "8.00", "108.9 ×1.76", "", "662.8 ×0.95"]
+    assert [*row, "0.0 ×1.00", "7.44 ×1.03"] in rows
+    assert ["All, MySQL", "1", "1.00", "0.00", "4.00", "5.00", "101.22 ×9.88"] in rows
+    assert ["", "10 ms"] in rows and ["MySQL (MySQL)", "3.00"] in rows
+    assert ["Hive (Hive)", "T", "657.1 ×67.1"] == [row for row in rows if "T" in row][1][:3]
+    # What ran nowhere, DBMS X's bytes, and what could not run.
+    assert ["DB2", "", "169.48 ×16.5", "", "7.33 ×1.02"] in rows
+    encoded = ["DBMS X bytes of its format alone", "", "189.5 ×18.5", "0.0 ×0.85", "6.35 ×0.88"]
+    assert encoded in rows
+    assert ["All: Hive", "a \\| b", "lineitem local"] in rows
+    assert [ABSENT[0][0], ABSENT[0][1], ""] in rows
+    assert "    bench" in lines
 
 
 def test_bytes_of_dbms_x(tmp_path: Path) -> None:
@@ -122,23 +160,23 @@ def test_bytes_of_dbms_x(tmp_path: Path) -> None:
 
 def test_netcat_of_another_machine_is_no_measure() -> None:
     fast, slow = client("(Netcat)", 1.0), client("PostgreSQL", 30.0)
-    found = results([fast], race_of([slow], machine=1))
+    found = results([fast], race_of([slow], system="other", system_title="Other", machine=1))
     found["machines"].append(MACHINE | {"processor": "another"})
-    text = report.html(found)
+    text = html_of(found)
     assert "30.00</td>" in text and "×30" not in text
     assert judged(found)["order-of-magnitude"] == (None, None)
     # Other versions of packages do not make another machine.
     found["machines"][1] = MACHINE | {"versions": {"python": "4"}}
-    assert "30.00 <small>×30.0</small></td>" in report.html(found)
+    assert "30.00 <small>×30.0</small></td>" in html_of(found)
     # What is unknown is like nothing.
     found["races"][1]["machine"] = None
-    assert "×30" not in report.html(found) and "machine unknown" in report.html(found)
+    assert "×30" not in html_of(found) and "machine unknown" in html_of(found)
 
 
 def test_a_report_shows_machines() -> None:
-    text = report.html(results([client("(Netcat)", 1.0)]))
+    text = html_of(results([client("(Netcat)", 1.0)]))
     assert "<td>1</td><td>one</td><td>1</td><td>1 GiB</td><td>6</td><td>python 3</td>" in text
-    assert "<td>machine 1</td>" in text
+    assert "<td class=system>machine 1</td>" in text
 
 
 def test_a_machine_is_kept_once() -> None:
