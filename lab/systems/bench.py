@@ -8,6 +8,7 @@ import argparse
 import datetime
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -38,6 +39,9 @@ MILLION_SCALE_FACTOR = 0.167
 #: A client that takes longer runs in one round only.
 LONG_S = 10.0
 TABLES = ("lineitem", "pums", "ontime", MILLION)
+#: Bytes on disk for lineitem at scale factor 1: CSV and Parquet, and in a temporary folder the copy
+#: of a server at a time, with its log or the file that it is filled from.
+FILES_BYTES, SERVER_BYTES = 1_000_000_000, 2_000_000_000
 
 
 def options() -> argparse.Namespace:
@@ -92,6 +96,34 @@ def options() -> argparse.Namespace:
     if given.rounds < 1 or given.rows < 1:
         parser.error("--rounds and --rows must be at least 1")
     return given
+
+
+def check_space(given: argparse.Namespace) -> None:
+    """Check that the disks have space for lineitem.
+
+    Raises
+    ------
+    Failure
+        If one of them has not.
+    """
+    if "lineitem" not in given.tables:
+        return
+    files = Lineitem.of(given.scale_factor).folder
+    exist = all((files / f"lineitem.{form}").exists() for form in ("csv", "parquet"))
+    sizes = {files: 0 if exist else FILES_BYTES, Path(tempfile.gettempdir()): SERVER_BYTES}
+    disks: dict[int, tuple[Path, float]] = {}
+    for folder, size in sizes.items():
+        there = next(path for path in (folder, *folder.parents) if path.exists())
+        _, others = disks.get(there.stat().st_dev, (there, 0.0))
+        disks[there.stat().st_dev] = there, others + size * given.scale_factor
+    for there, needed in disks.values():
+        free = shutil.disk_usage(there).free
+        if free < needed:
+            raise Failure(
+                f"lineitem at scale factor {given.scale_factor:g} needs about {needed / 1e9:,.1f} "
+                f"GB in {there}, which has {free / 1e9:,.1f} GB free: choose a smaller "
+                "--scale-factor, or other folders by XDG_CACHE_HOME and TMPDIR"
+            )
 
 
 def table_of(name: str, given: argparse.Namespace) -> Table:
@@ -284,6 +316,7 @@ def main() -> int:
     race.stop_on_signal()
     chosen = [system for system in SYSTEMS if system.name in given.systems]
     try:
+        check_space(given)
         found = begin(given, chosen)
         here = results.place_of(found, description(given.dray))
         for name in given.tables:

@@ -3,6 +3,7 @@
 import argparse
 import html
 import json
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -282,3 +283,23 @@ def test_a_run_adds_to_earlier_ones(tmp_path: Path) -> None:
     assert found["absent"] == [["x", "y"]]
     with pytest.raises(Failure, match="scale factor 10: choose another --output"):
         bench.begin(given_for(tmp_path, scale_factor=10.0), [netcat])
+
+
+def test_a_table_larger_than_the_disk_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    usage = shutil.disk_usage(tmp_path)._replace(free=25_000_000_000)
+    monkeypatch.setattr("shutil.disk_usage", lambda _path: usage)
+    bench.check_space(given_for(tmp_path))
+    large = given_for(tmp_path, scale_factor=10.0)
+    with pytest.raises(Failure, match="scale factor 10 needs about 30.0 GB in .* has 25.0 GB free"):
+        bench.check_space(large)
+    bench.check_space(given_for(tmp_path, scale_factor=10.0, tables=["pums"]))
+    # Files that exist need no more space.
+    folder = tmp_path / "cache" / "dray" / "lab" / "sf10"
+    folder.mkdir(parents=True)
+    for form in ("csv", "parquet"):
+        (folder / f"lineitem.{form}").touch()
+    bench.check_space(large)
