@@ -105,9 +105,12 @@ class Way:
     load: Callable[[str], DataFrame]
 
 
-def ways(spark: SparkSession, server: PostgresServer, parts: int) -> list[Way]:
+def ways(
+    spark: SparkSession, server: PostgresServer, parts: int, divided: dict[str, str]
+) -> list[Way]:
+    """Ways to load tables. `divided` has the keys of those that have several parts."""
     address = f"{ADDRESS}:{server.port}/postgres?sslmode=disable"
-    most = keys(server)
+    most = keys(server, divided)
 
     def jdbc(name: str) -> DataFrame:
         reader = (
@@ -115,9 +118,9 @@ def ways(spark: SparkSession, server: PostgresServer, parts: int) -> list[Way]:
             .option("url", f"jdbc:postgresql://{address}")
             .options(driver="org.postgresql.Driver", user=USER, dbtable=name, fetchsize=FETCH_SIZE)
         )
-        if name in DIVIDED:
+        if name in divided:
             reader = reader.options(
-                partitionColumn=DIVIDED[name],
+                partitionColumn=divided[name],
                 lowerBound=1,
                 upperBound=most[name] + 1,
                 numPartitions=parts,
@@ -129,7 +132,7 @@ def ways(spark: SparkSession, server: PostgresServer, parts: int) -> list[Way]:
             return (
                 spark.read.format("dray")
                 .option("url", f"postgresql://{USER}@{address}")
-                .options(dbtable=name, numPartitions=parts if name in DIVIDED else 1)
+                .options(dbtable=name, numPartitions=parts if name in divided else 1)
                 .options(extension=extension, pushDown=push_down)
                 .load()
             )
@@ -145,12 +148,12 @@ def ways(spark: SparkSession, server: PostgresServer, parts: int) -> list[Way]:
     ]
 
 
-def keys(server: PostgresServer) -> dict[str, int]:
+def keys(server: PostgresServer, divided: dict[str, str]) -> dict[str, int]:
     """The greatest key of each table that is divided."""
     with psycopg.connect(server.conninfo) as connection:
         return {
             name: connection.execute(f"SELECT max({key}) FROM {name}").fetchone()[0]  # type: ignore[index]
-            for name, key in DIVIDED.items()
+            for name, key in divided.items()
         }
 
 
@@ -227,7 +230,7 @@ def main() -> int:
             race.arena(given) as setting,
             running(given, setting, sets) as (server, spark, _),
         ):
-            tried = ways(spark, server, given.parts)
+            tried = ways(spark, server, given.parts, DIVIDED)
             found = measure(spark, tried, given.rounds)
     except Failure as failure:
         return race.fail(failure)
