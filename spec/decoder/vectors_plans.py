@@ -93,7 +93,7 @@ def rejected_plans() -> dict[str, bytes]:
     good = planned(asked)
     requests = {
         "kind-89": greeting + message(0x89),
-        "version-7": hello(versions=(7, 9)),
+        "version-8": hello(versions=(8, 9)),
         "order-plan-before-version-4": hello(versions=(2, 3)) + plan(),
         "order-part-before-version-4": hello(versions=(3, 3)) + part(),
         "order-plan-before-hello": plan(),
@@ -132,7 +132,7 @@ def rejected_plans() -> dict[str, bytes]:
         "cut-before-planned": of_version_4(asked, good[:-1]),
     }
     answers = {
-        "version-7": welcome(7, INSTANCE),
+        "version-8": welcome(8, INSTANCE),
         "kind-8b": welcome(4, INSTANCE) + message(0x8B),
         "order-planned-unasked": welcome(4, INSTANCE) + planned(query(limits=LIMITS)),
         "payload-welcome-4-without-instance": welcome(4),

@@ -1,10 +1,11 @@
 """Accepted and refused recordings of connections to named sources (protocol.md section 14)."""
 
 from session_messages import *
-from vectors_plans import plan
+from vectors_plans import part, plan
 from writer import *  # the vocabulary of this page
 
 VERSIONS = (6, 6)
+PLAN_ONLY, EITHER, ESTIMATE = 1, 4, 8  # flags of a query
 
 
 def with_source(asked_for="shop", source="shop", dialect="postgresql", answers=b"") -> bytes:
@@ -12,11 +13,30 @@ def with_source(asked_for="shop", source="shop", dialect="postgresql", answers=b
     return string(requests) + welcome(6, INSTANCE, source=source, dialect=dialect) + answers
 
 
+def of_version_7(asked: bytes, *units: bytes) -> bytes:
+    requests = hello(versions=(6, 7), source="shop") + asked + GOODBYE
+    answers = ended(started(asked=asked) + b"".join(units))
+    return string(requests) + welcome(7, INSTANCE, source="shop", dialect="mysql") + answers
+
+
 def accepted_sources() -> dict[str, tuple[bytes, list[str]]]:
     answer = started(asked=query()) + sent(CHUNKS[0])
     failed = error(1, 10, "08006", "the source shop can't be reached")
     return {
         "version-6.session": (welcome(6, INSTANCE), ["welcome"]),
+        "version-7.session": (welcome(7, INSTANCE), ["welcome"]),
+        "estimates.requests": (
+            hello(versions=(2, 7))
+            + query(flags=ESTIMATE)
+            + query(2, flags=ESTIMATE | PLAN_ONLY)
+            + query(3, flags=ESTIMATE | EITHER)
+            + GOODBYE,
+            "hello query query query goodbye".split(),
+        ),
+        "estimate.exchange": (
+            of_version_7(query(flags=ESTIMATE), sent(CHUNKS[0])),
+            "welcome started chunk finished".split(),
+        ),
         "source.requests": (
             hello(versions=(6, 9), source="Shop_1-a") + query() + GOODBYE,
             ["hello", "query", "goodbye"],
@@ -75,6 +95,9 @@ def rejected_sources() -> dict[str, bytes]:
         "order-share-before-hello": share(),
         "order-share-in-version-5": hello(versions=(2, 5)) + share(),
         "payload-source-in-version-5": hello(versions=(5, 6), after=string("shop")),
+        "order-estimate-before-version-7": hello(versions=(2, 6)) + query(flags=ESTIMATE),
+        "payload-estimate-layout-3": hello(versions=(2, 7)) + query(flags=ESTIMATE | 6),
+        "payload-part-estimate": hello(versions=(2, 7)) + part(flags=ESTIMATE),
     }
     sessions = {
         "payload-welcome-6-without-source": message(0x81, u16(6), string("d"), INSTANCE),

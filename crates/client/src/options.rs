@@ -91,7 +91,7 @@ pub struct QueryOptions {
     /// Plans the statement without running it: the result has an estimate and no rows.
     pub plan_only: bool,
     /// Whether an estimate of the result's rows is worth a question to the database, since somebody
-    /// watches the progress. MySQL and MariaDB need one.
+    /// watches the progress. MySQL and MariaDB need one, and MongoDB behind a Dray server.
     pub estimate: bool,
     /// How the rows of [`Connection::objects`](crate::Connection::objects) travel. Other results
     /// are always chunks.

@@ -92,6 +92,8 @@ pub struct Statement {
     pub limits: Limits,
     /// Whether to plan it without running it.
     pub plan_only: bool,
+    /// Whether an estimate is worth a question to the database, since somebody watches.
+    pub estimate: bool,
 }
 
 /// How to divide a statement into parts.

@@ -150,6 +150,7 @@ fn pass_on(
     let columns = client.columns(operation, check)?;
     let fields: Vec<_> = columns.iter().map(|column| column.field.clone()).collect();
     let schema: SchemaRef = Arc::new(Schema::new(fields));
+    // No estimate: an EXPLAIN costs planning the statement again, and each server writes its own.
     sink.begin(schema.clone(), Estimate::default()).map_err(stopped)?;
     let mut types = Types { schema: &schema, columns: &columns, rows_before: 0 };
     let (mut rows_max, mut pause) = (ROWS_FIRST.min(params.rows_max), PAUSE_FIRST);

@@ -105,6 +105,7 @@ fn rows_that_have_all_come_are_a_result() {
         parameters: None,
         limits: Default::default(),
         plan_only: false,
+        estimate: false,
     };
     for _ in 0..2 {
         let mut rows = Rows::default();

@@ -2,11 +2,11 @@
 
 use std::future::Future;
 
-use dray_driver::{ErrorKind, Estimate, ServerError, Sink, Statement, error, failed};
+use dray_driver::{ErrorKind, Estimate, Known, ServerError, Sink, Statement, error, failed};
 use futures_util::StreamExt;
 use mongodb::Database;
 use mongodb::bson::raw::RawDocument;
-use mongodb::bson::{Document, doc, serialize_to_bson};
+use mongodb::bson::{Bson, Document, doc, serialize_to_bson};
 use mongodb::error::{Error, ErrorKind as Cause};
 use mongodb::raw_batch_cursor::{RawBatch, RawBatchCursor};
 
@@ -77,7 +77,9 @@ impl Session {
     ) -> Result<(), End> {
         let rows = |columns| Rows::new(columns, query.has_rest, &statement.limits);
         if let (Some(columns), true) = (&query.columns, statement.plan_only) {
-            sink.begin(rows(columns.clone())?.schema(), Estimate::default())?;
+            let schema = rows(columns.clone())?.schema();
+            let estimate = self.estimate(query, statement, &sink.watch())?;
+            sink.begin(schema, estimate)?;
             return Ok(());
         }
         if let (Some(stage), true) = (query.writing_stage, statement.plan_only) {
@@ -91,7 +93,8 @@ impl Session {
             None => batches.sample(query)?,
         };
         let mut rows = rows(columns)?;
-        sink.begin(rows.schema(), Estimate::default())?;
+        let estimate = self.estimate(query, statement, &batches.stopped)?;
+        sink.begin(rows.schema(), estimate)?;
         if statement.plan_only {
             return Ok(());
         }
@@ -105,6 +108,34 @@ impl Session {
             Some(batch) => Ok(sink.batch(batch)?),
             None => Ok(()),
         }
+    }
+
+    /// How many rows to expect, if somebody wants to know and MongoDB knows without reading them.
+    fn estimate(
+        &self,
+        query: &Query,
+        statement: &Statement,
+        stopped: &dyn Fn() -> bool,
+    ) -> Result<Estimate, End> {
+        let Some(command) = query.count().filter(|_| statement.estimate) else {
+            return Ok(Estimate::default());
+        };
+        let mut counting = self.database.run_command(command);
+        if let Some(criteria) = self.database.selection_criteria() {
+            counting = counting.selection_criteria(criteria.clone());
+        }
+        let rows = match self.wait(stopped, async { counting.await })? {
+            Ok(answer) => match answer.get("n") {
+                Some(Bson::Int32(rows)) => u64::try_from(*rows).ok(),
+                Some(Bson::Int64(rows)) => u64::try_from(*rows).ok(),
+                _ => None,
+            },
+            // It would take too long, or the user may not.
+            Err(error) if matches!(*error.kind, Cause::Command(_)) => None,
+            Err(error) => return Err(error.into()),
+        };
+        let rows = rows.map_or(Known::Unknown, Known::Estimate);
+        Ok(Estimate { rows, ..Estimate::default() })
     }
 
     /// Waits for an answer; not when nobody else does.

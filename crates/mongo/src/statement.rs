@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 use dray_driver::{ErrorKind, ServerError, error};
-use mongodb::bson::{Bson, Document};
+use mongodb::bson::{Bson, Document, doc};
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use crate::columns::{Column, REST};
@@ -19,6 +19,8 @@ use crate::literals::exact;
 /// How many documents are looked at for the columns, unless the statement says.
 const SAMPLE: usize = 1000;
 const SAMPLE_MAX: usize = 1_000_000;
+/// How long MongoDB may count. It knows the size of a collection, but reads all of a view.
+const COUNT_MS_MAX: i32 = 100;
 /// Stages of an aggregate that write.
 const WRITING_STAGES: [&str; 2] = ["$out", "$merge"];
 /// `read_only_sql_transaction`.
@@ -82,6 +84,24 @@ impl Query {
             false => command.insert("cursor", Document::from_iter([("batchSize".into(), size)])),
         };
         command
+    }
+
+    /// The command that counts the documents of a result, if these are a whole collection or as
+    /// many of one as `limit` and `skip` say; None for any other statement.
+    pub(crate) fn count(&self) -> Option<Document> {
+        let collection = self.command.get_str("find").ok()?;
+        let filter = self.command.get("filter").and_then(Bson::as_document);
+        // The index of a hint may lack documents.
+        if filter.is_some_and(|filter| !filter.is_empty()) || self.command.contains_key("hint") {
+            return None;
+        }
+        let mut count = doc! { "count": collection, "maxTimeMS": COUNT_MS_MAX };
+        for member in ["limit", "skip"] {
+            if let Some(value) = self.command.get(member) {
+                count.insert(member, value.clone());
+            }
+        }
+        Some(count)
     }
 }
 

@@ -155,6 +155,7 @@ pub(crate) fn query_options(statement: &Statement) -> QueryOptions {
             ..statement.limits
         },
         plan_only: statement.plan_only,
+        estimate: statement.estimate,
         postgres: PostgresOptions {
             // Others would have to be reserved at the source.
             partitions: Partitions::Exactly(1),

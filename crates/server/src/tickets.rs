@@ -285,6 +285,7 @@ mod tests {
             checksums: Checksums::Auto,
             plan_only: false,
             layout: dray_wire::RowLayout::Chunks,
+            estimate: false,
         }
     }
 

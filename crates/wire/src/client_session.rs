@@ -16,8 +16,8 @@ use crate::message::{
     Progress, Query, Report, RowLayout, ShareRequest, Started, Welcome, check_limits,
 };
 use crate::{
-    PAGES_SINCE, PLANS_SINCE, ProtocolError, Refusal, Result, SOURCES_SINCE, Secret, VERSION,
-    VERSION_MIN,
+    ESTIMATES_SINCE, PAGES_SINCE, PLANS_SINCE, ProtocolError, Refusal, Result, SOURCES_SINCE,
+    Secret, VERSION, VERSION_MIN,
 };
 
 /// A message from the server.
@@ -156,7 +156,7 @@ impl ClientSession {
     /// # Errors
     /// If a statement is running, the connection is not ready, the query exceeds a limit, or it is
     /// for pages alone and the server's version has none. Such a server gets a query for chunks in
-    /// place of one for either.
+    /// place of one for either. A server that knows no questions for estimates gets none.
     pub fn query(&mut self, mut query: Query, out: &mut Vec<u8>) -> Result<()> {
         if query.layout == RowLayout::Pages {
             self.check_version(PAGES_SINCE, "pages")?;
@@ -164,6 +164,7 @@ impl ClientSession {
         if self.version < PAGES_SINCE {
             query.layout = RowLayout::Chunks;
         }
+        query.estimate &= self.version >= ESTIMATES_SINCE;
         self.send(query, |query| query, out)
     }
 

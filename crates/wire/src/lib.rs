@@ -39,7 +39,7 @@ pub use server_session::{ClientEvent, ServerSession};
 pub use source::{SOURCE_NAME_BYTES_MAX, is_source_name};
 
 /// The highest version of the protocol that this crate implements.
-pub const VERSION: u16 = 6;
+pub const VERSION: u16 = 7;
 /// The lowest one.
 pub const VERSION_MIN: u16 = 2;
 /// The first version with plans of parts.
@@ -48,5 +48,7 @@ pub const PLANS_SINCE: u16 = 4;
 pub const PAGES_SINCE: u16 = 5;
 /// The first version with named sources.
 pub const SOURCES_SINCE: u16 = 6;
+/// The first version whose queries say whether an estimate is worth a question to the source.
+pub const ESTIMATES_SINCE: u16 = 7;
 /// The default TCP port of a server.
 pub const DEFAULT_PORT: u16 = 7117;

@@ -10,7 +10,8 @@ use crate::message::{
     Progress, Query, Report, RowLayout, ShareRequest, Started, Welcome,
 };
 use crate::{
-    Instance, PAGES_SINCE, PLANS_SINCE, ProtocolError, Refusal, Result, SOURCES_SINCE, VERSION,
+    ESTIMATES_SINCE, Instance, PAGES_SINCE, PLANS_SINCE, ProtocolError, Refusal, Result,
+    SOURCES_SINCE, VERSION,
 };
 
 /// A message from the client.
@@ -162,6 +163,13 @@ impl ServerSession {
                 let query = Query::decode(payload)?;
                 if query.layout != RowLayout::Chunks && self.version < PAGES_SINCE {
                     let what = format!("pages, in version {} of the protocol", self.version);
+                    return Err(ProtocolError::new(Refusal::Order, what));
+                }
+                if query.estimate && self.version < ESTIMATES_SINCE {
+                    let what = format!(
+                        "a question for an estimate, in version {} of the protocol",
+                        self.version
+                    );
                     return Err(ProtocolError::new(Refusal::Order, what));
                 }
                 self.begin(query.statement, payload);

@@ -111,6 +111,7 @@ impl Random {
             },
             checksums: [Checksums::Auto, Checksums::On, Checksums::Off][self.below(3)],
             plan_only: self.below(2) == 0,
+            estimate: self.below(2) == 0,
             ..drive::query(&self.text())
         }
     }
@@ -226,7 +227,7 @@ impl Pair {
         let query = random.query();
         let limits = query.limits;
         let mut out = Vec::new();
-        let heard = if query.plan_only || random.below(2) == 0 {
+        let heard = if query.plan_only || query.estimate || random.below(2) == 0 {
             self.client.query(query.clone(), &mut out).unwrap();
             let ClientEvent::Query(heard) = self.heard(out) else { panic!("not a query") };
             heard

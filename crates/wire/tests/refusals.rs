@@ -5,7 +5,7 @@
 mod drive;
 
 use dray_format::Schema;
-use dray_wire::{ClientSession, PartRequest, PlanRequest};
+use dray_wire::{ClientSession, PartRequest, PlanRequest, Query};
 
 fn frame(kind: u8, payload: &[u8]) -> Vec<u8> {
     let mut bytes = u32::try_from(payload.len()).unwrap().to_le_bytes().to_vec();
@@ -67,4 +67,21 @@ fn plans_are_not_sent_to_older_servers() {
         assert!(out.is_empty() && session.is_ready());
         session.query(drive::query("SELECT 1"), &mut out).unwrap();
     }
+}
+
+/// A server of an older version would end the connection.
+#[test]
+fn questions_for_estimates_are_not_sent_to_older_servers() {
+    let flags = |version: u8| {
+        let mut session = ClientSession::default();
+        session.hello("", "test", "", &mut Vec::new()).unwrap();
+        // Without names, a source and a dialect.
+        let bytes = frame(0x81, &[&[version, 0][..], &[0; 4], &[0; 16], &[0; 8]].concat());
+        let (raw, payload) = bytes.split_first_chunk().unwrap();
+        session.message(session.frame(raw).unwrap(), payload).unwrap();
+        let mut out = Vec::new();
+        session.query(Query { estimate: true, ..drive::query("SELECT 1") }, &mut out).unwrap();
+        out.last().copied()
+    };
+    assert_eq!((flags(6), flags(7)), (Some(0), Some(8)));
 }

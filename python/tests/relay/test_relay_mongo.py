@@ -303,6 +303,24 @@ def test_pushdown(mongo: MongoServer, shop: dray.Connection) -> None:
         assert find(shop, "doubles", filter={"_id": value})["_id"].to_pylist() == [value]
 
 
+def test_estimates_for_those_who_watch(mongo: MongoServer, shop: dray.Connection) -> None:
+    mongo.fill("counted", ({"v": i} for i in range(2500)))
+
+    def estimate(**members: Any) -> tuple[int | None, int]:
+        statement = json.dumps({"find": "counted", **members})
+        with shop.query(statement, progress=lambda progress: None) as result:
+            assert not result.estimate.rows_exact
+            return result.estimate.rows, result.arrow().num_rows
+
+    assert estimate() == estimate(filter={}, sort={"v": -1}) == (2500, 2500)
+    assert estimate(skip=500, limit=10, projection={"v": 1}) == (10, 10)
+    assert estimate(schema={"v": "int32"}) == (2500, 2500)
+    assert estimate(filter={"v": 7}) == (None, 1)
+    # Nobody watches, so nobody asks.
+    with shop.query('{"find": "counted"}') as result:
+        assert result.estimate.rows is None
+
+
 def test_results_without_documents(mongo: MongoServer, shop: dray.Connection) -> None:
     mongo.fill("few", [{"a": 1}])
     nothing = {"a": {"$lt": 0}}

@@ -149,6 +149,23 @@ def test_an_error_in_mid_result(server: Relay) -> None:
             assert one(connection, "SELECT 2") == 2
 
 
+def test_estimates_for_those_who_watch(server: Relay, maria: MariaServer) -> None:
+    maria.run("ANALYZE TABLE relayed")
+    with dray.connect(server.uri("maria")) as connection:
+        for sql, rows in (
+            ("SELECT id, name FROM relayed", 1000),
+            ("SELECT upper(name) AS name FROM relayed ORDER BY id LIMIT 9", 9),
+        ):
+            with connection.query(sql, progress=lambda progress: None) as result:
+                found = result.estimate.rows
+                assert found is not None and rows / 3 <= found <= rows * 3, found
+                assert not result.estimate.rows_exact
+                assert result.arrow().num_rows == rows
+            # Nobody watches, so nobody asks.
+            with connection.query(sql) as result:
+                assert result.estimate.rows is None
+
+
 def test_the_program(server: Relay, name: str, tmp_path: Path) -> None:
     def run(*arguments: str) -> str:
         command = [str(binary()), *arguments]
@@ -166,6 +183,7 @@ def test_the_program(server: Relay, name: str, tmp_path: Path) -> None:
     run("export", uri, sql, "-o", str(out))
     assert pq.read_table(out).num_rows == 1000
     assert "1,000 rows" in run("explain", uri, sql)
+    assert "expected   about " in run("explain", uri, sql, "--plan")
 
 
 def test_drivers(server: Relay, name: str) -> None:

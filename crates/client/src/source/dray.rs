@@ -267,6 +267,8 @@ impl Source for DraySource {
             checksums: options.checksums,
             plan_only: options.plan_only,
             layout,
+            // That of a part is in its plan.
+            estimate: options.estimate && ticket.is_none(),
         };
         let mut out = Vec::new();
         let appended = match ticket {

@@ -41,6 +41,26 @@ fn commands_are_passed_on_in_order() {
 }
 
 #[test]
+fn whole_collections_are_counted() {
+    let count = |text: &str| parse(text).unwrap().count();
+    let members =
+        r#""filter": {}, "sort": {"x": 1}, "projection": {"x": 1}, "skip": 2, "limit": 9"#;
+    let counted = count(&format!(r#"{{"find": "c", {members}}}"#)).unwrap();
+    let member = |name: &str| counted.get(name).cloned();
+    assert_eq!(member("count"), Some(Bson::String("c".to_owned())));
+    assert_eq!((member("skip"), member("limit")), (Some(Bson::Int32(2)), Some(Bson::Int32(9))));
+    assert_eq!(counted.len(), 4);
+    for text in [
+        r#"{"find": "c", "filter": {"x": 1}}"#,
+        r#"{"find": "c", "hint": "sparse"}"#,
+        r#"{"aggregate": "c", "pipeline": []}"#,
+        r#"{"listCollections": 1}"#,
+    ] {
+        assert_eq!(count(text), None, "{text}");
+    }
+}
+
+#[test]
 fn statements_that_are_refused() {
     for (text, what) in [
         ("SELECT 1", "not JSON that MongoDB takes: expected value at line 1"),

@@ -102,6 +102,7 @@ async fn plan_to_end(connection: &mut Connection, request: PlanRequest) -> Resul
         checksums: Checksums::Auto,
         plan_only: true,
         layout: RowLayout::Chunks,
+        estimate: false,
     });
     let duration = Duration::from_millis(lease_ms);
     let share = connection.share.take();

@@ -160,6 +160,7 @@ pub(super) fn source_statement(query: &Query) -> Result<Statement, ServerError> 
         parameters: engine::parameter_row(query)?,
         limits: query.limits,
         plan_only: query.plan_only,
+        estimate: query.estimate,
     })
 }
 

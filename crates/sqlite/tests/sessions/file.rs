@@ -53,6 +53,7 @@ pub fn statement(sql: &str) -> Statement {
         parameters: None,
         limits: Default::default(),
         plan_only: false,
+        estimate: false,
     }
 }
 

@@ -11,6 +11,11 @@ use crate::{ProtocolError, Refusal, Result, SOURCES_SINCE, Secret, VERSION, VERS
 const MAGIC: [u8; 4] = *b"DRAY";
 /// The lowest `chunk_bytes_max` that a client may set.
 const CHUNK_BYTES_MIN: u64 = 4096;
+/// Where the flags of a query have its layout.
+const LAYOUT_SHIFT: u32 = 1;
+const LAYOUT_MASK: u8 = 0b11;
+/// Where they say that somebody watches.
+const ESTIMATE_SHIFT: u32 = 3;
 
 /// The client's first message.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -234,6 +239,8 @@ pub struct Query {
     pub plan_only: bool,
     /// How the rows travel.
     pub layout: RowLayout,
+    /// Whether an estimate is worth a question to the source, since somebody watches the progress.
+    pub estimate: bool,
 }
 
 impl Query {
@@ -301,7 +308,9 @@ impl Message for Query {
         }
         out.extend_from_slice(&self.chunk_rows.to_le_bytes());
         out.extend_from_slice(&self.compression.codes());
-        let flags = u8::from(self.plan_only) | (self.layout as u8) << 1;
+        let flags = u8::from(self.plan_only)
+            | (self.layout as u8) << LAYOUT_SHIFT
+            | u8::from(self.estimate) << ESTIMATE_SHIFT;
         out.extend_from_slice(&[self.checksums as u8, flags]);
         Ok(())
     }
@@ -329,14 +338,20 @@ impl Message for Query {
             },
             plan_only: false,
             layout: RowLayout::Chunks,
+            estimate: false,
         };
         let flags = cursor.u8("flags")?;
         query.plan_only = flags & 1 == 1;
-        query.layout = match flags >> 1 {
+        query.layout = match (flags >> LAYOUT_SHIFT) & LAYOUT_MASK {
             0 => RowLayout::Chunks,
             1 => RowLayout::Pages,
             2 => RowLayout::Either,
-            _ => return Err(invalid(format!("flags {flags}, expected 0 to 5"))),
+            _ => return Err(invalid(format!("flags {flags}, whose layout is 3"))),
+        };
+        query.estimate = match flags >> ESTIMATE_SHIFT {
+            0 => false,
+            1 => true,
+            _ => return Err(invalid(format!("flags {flags}, expected less than 16"))),
         };
         check_limits(&query.limits)?;
         Ok(query)

@@ -99,7 +99,7 @@ impl Message for PartRequest {
 
     fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
         let query = Query::read(cursor)?;
-        if query.plan_only || query.layout != RowLayout::Chunks {
+        if query.plan_only || query.estimate || query.layout != RowLayout::Chunks {
             return Err(invalid("a part with flags"));
         }
         let ticket = cursor.bytes("ticket")?;

@@ -92,6 +92,7 @@ pub fn query(sql: &str) -> Query {
         checksums: Checksums::Auto,
         plan_only: false,
         layout: RowLayout::Chunks,
+        estimate: false,
     }
 }
 
