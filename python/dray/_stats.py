@@ -99,7 +99,7 @@ class Stats(_Items):
     path : {"server", "extension", "rows"}
         Where the result came from: a Dray server, PostgreSQL with the extension, or PostgreSQL.
     path_reason : str
-        Why it took this path; of a Dray server, over what it came.
+        Why it took this path; of a Dray server, over what it came, and how it has read its source.
     rows, chunks, pages : int
         How many were received. Pages, which only :class:`Objects` have, count as chunks, too.
     wire_bytes : int

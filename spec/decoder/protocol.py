@@ -14,6 +14,7 @@ from client_messages import (
     PAGES_ONLY,
     PAGES_SINCE,
     PART,
+    PATHS_SINCE,
     PLAN,
     PLANS_SINCE,
     QUERY,
@@ -49,7 +50,8 @@ PAYLOAD_BYTES_MAX_BEFORE_WELCOME = 64 << 10
 PAYLOAD_BYTES_MAX = 16 << 20
 PAGE_BYTES = 256 << 10
 
-WELCOME, STARTED, CHUNK, PROGRESS, FINISHED, ERROR, REPORT, STATE, PLANNED, PAGE = range(0x81, 0x8B)
+WELCOME, STARTED, CHUNK, PROGRESS, FINISHED, ERROR = range(0x81, 0x87)
+REPORT, STATE, PLANNED, PAGE, PATH = range(0x87, 0x8C)
 CLIENT_KINDS = (HELLO, QUERY, CANCEL, GOODBYE, PLAN, PART, RELEASE, SHARE)
 SERVER_KINDS = (
     WELCOME,
@@ -62,6 +64,7 @@ SERVER_KINDS = (
     STATE,
     PLANNED,
     PAGE,
+    PATH,
 )
 
 ERROR_KINDS = (
@@ -192,9 +195,10 @@ class _ServerSession:
             FINISHED: self.finished,
             ERROR: self.error,
             REPORT: self.report,
+            PATH: self.path,
             PLANNED: self.planned,
         }
-        if kind in (PROGRESS, REPORT):
+        if kind in (PROGRESS, REPORT, PATH):
             self.digest = crc32c(payload, self.digest)
         if kind == FINISHED:
             self.digest = crc32c(payload[:-4], self.digest)
@@ -355,6 +359,13 @@ class _ServerSession:
             (cursor.u32("at_ms"), cursor.u32("price_ps")) for _ in range(cursor.u32("prices"))
         ]
         return Message("report", {"statement": statement, "columns": columns, "prices": prices})
+
+    def path(self, cursor: Cursor) -> Message:
+        """Section 14."""
+        self.check_running(statement := cursor.u32("statement"))
+        if self.version < PATHS_SINCE:
+            raise Refused("order", "paths begin with version 7")
+        return Message("path", {"statement": statement, "path": cursor.string("path")})
 
     def finished(self, cursor: Cursor) -> Message:
         self.check_running(statement := cursor.u32("statement"))

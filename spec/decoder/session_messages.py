@@ -113,6 +113,10 @@ def report(
     return message(0x87, u32(statement), u32(count), columns, prices)
 
 
+def path(statement=1, text: str | bytes = "one connection: it has parameters", after=b"") -> bytes:
+    return message(0x8B, u32(statement), string(text), after)
+
+
 def error(statement=0, kind=1, sqlstate="", text="expected hello", hint="") -> bytes:
     return message(0x86, u32(statement), u8(kind), string(sqlstate), string(text), string(hint))
 

@@ -133,7 +133,7 @@ def rejected_plans() -> dict[str, bytes]:
     }
     answers = {
         "version-8": welcome(8, INSTANCE),
-        "kind-8b": welcome(4, INSTANCE) + message(0x8B),
+        "kind-8c": welcome(4, INSTANCE) + message(0x8C),
         "order-planned-unasked": welcome(4, INSTANCE) + planned(query(limits=LIMITS)),
         "payload-welcome-4-without-instance": welcome(4),
     }

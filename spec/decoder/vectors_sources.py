@@ -13,10 +13,17 @@ def with_source(asked_for="shop", source="shop", dialect="postgresql", answers=b
     return string(requests) + welcome(6, INSTANCE, source=source, dialect=dialect) + answers
 
 
-def of_version_7(asked: bytes, *units: bytes) -> bytes:
+def of_version_7(asked: bytes, *units: bytes, version=7, **trailer) -> bytes:
     requests = hello(versions=(6, 7), source="shop") + asked + GOODBYE
-    answers = ended(started(asked=asked) + b"".join(units))
-    return string(requests) + welcome(7, INSTANCE, source="shop", dialect="mysql") + answers
+    greeted = welcome(version, INSTANCE, source="shop", dialect="mysql")
+    answers = ended(started(asked=asked) + b"".join(units), **trailer)
+    return string(requests) + greeted + answers
+
+
+def with_path_behind_digest() -> bytes:
+    """An answer whose digest does not cover its path."""
+    trailer = finished(started(asked=query()))
+    return of_version_7(query(), path())[: -len(trailer)] + trailer
 
 
 def accepted_sources() -> dict[str, tuple[bytes, list[str]]]:
@@ -36,6 +43,14 @@ def accepted_sources() -> dict[str, tuple[bytes, list[str]]]:
         "estimate.exchange": (
             of_version_7(query(flags=ESTIMATE), sent(CHUNKS[0])),
             "welcome started chunk finished".split(),
+        ),
+        "path.exchange": (
+            of_version_7(query(), path(), sent(CHUNKS[0]), path(text="")),
+            "welcome started path chunk path finished".split(),
+        ),
+        "path-of-a-plan.exchange": (
+            of_version_7(query(flags=PLAN_ONLY), path(text="caf\u00e9"), planned_only=1),
+            "welcome started path finished".split(),
         ),
         "source.requests": (
             hello(versions=(6, 9), source="Shop_1-a") + query() + GOODBYE,
@@ -112,6 +127,13 @@ def rejected_sources() -> dict[str, bytes]:
     exchanges = {
         "query-source-other": with_source(source="shop2"),
         "query-source-none": with_source(source=""),
+        "order-path-of-version-6": of_version_7(query(), path(), version=6),
+        "order-path-of-another-statement": of_version_7(query(), path(2)),
+        "order-path-after-finished": of_version_7(query()) + path(),
+        "payload-path-more": of_version_7(query(), path(after=b"\0")),
+        "payload-path-cut": of_version_7(query(), message(0x8B, u32(1), u32(5), b"one")),
+        "payload-path-utf8": of_version_7(query(), path(text=b"\xff")),
+        "finished-path-in-no-digest": with_path_behind_digest(),
         "query-source-in-version-5": string(hello(versions=VERSIONS, source="shop"))
         + welcome(5, INSTANCE),
     }

@@ -54,8 +54,8 @@ impl Connection {
     }
 
     /// Runs a statement over several connections besides this one, and no more than `at_most`. All
-    /// see one snapshot in transactions that only read. Returns how many read it, too; None if this
-    /// connection is to read it: then nothing runs.
+    /// see one snapshot in transactions that only read. Returns how many read it, too. If this
+    /// connection is to read it, nothing runs, and half a sentence tells why.
     ///
     /// # Errors
     /// Those of [`Connection::query_with`].
@@ -65,13 +65,13 @@ impl Connection {
         options: &QueryOptions,
         at_most: usize,
         watch: Option<Watch>,
-    ) -> Result<Option<(Results<&mut Self>, usize)>> {
+    ) -> Result<Result<(Results<&mut Self>, usize), String>> {
         let mut starting = Starting::new(watch);
         let started = starting
             .run(self, |source, cancel| source.start_over_several(sql, options, at_most, cancel))?;
         match started {
-            Some(count) => Ok(Some((Results::started(self, options, starting)?, count))),
-            None => Ok(None),
+            Ok(count) => Ok(Ok((Results::started(self, options, starting)?, count))),
+            Err(why) => Ok(Err(why)),
         }
     }
 }

@@ -134,8 +134,8 @@ pub(crate) trait Source: Debug + Send {
     ) -> Result<()>;
 
     /// Starts a statement over at most so many connections besides this one, all of which see one
-    /// snapshot and only read. Returns how many read it; None, with nothing started, if this
-    /// connection is to read it.
+    /// snapshot and only read. Returns how many read it; if this connection is to read it, why,
+    /// with nothing started.
     ///
     /// # Errors
     /// When the connection breaks or the statement is cancelled.
@@ -145,9 +145,9 @@ pub(crate) trait Source: Debug + Send {
         options: &QueryOptions,
         at_most: usize,
         cancel: CancelCheck<'_>,
-    ) -> Result<Option<usize>> {
+    ) -> Result<Result<usize, String>> {
         let _ = (sql, options, at_most, cancel);
-        Ok(None)
+        Ok(Err("it has no others".to_owned()))
     }
 
     /// Waits for the next event of the running statement. The first is [`Event::Started`], the last

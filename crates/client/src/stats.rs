@@ -64,7 +64,7 @@ pub struct Stats {
 pub struct TransferPath {
     /// Which path.
     pub kind: PathKind,
-    /// Why; of a Dray server, over what.
+    /// Why; of a Dray server, over what, and how it has read its source.
     pub reason: String,
 }
 

@@ -148,6 +148,11 @@ pub trait Parts: Debug + Send + Sync {
 
 /// Where a session puts a statement's result.
 pub trait Sink {
+    /// Tells people how the rows will be read, before [`Self::begin`]: half a sentence.
+    fn tell_path(&mut self, path: &str) {
+        let _ = path;
+    }
+
     /// Announces the columns, once.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use dray_client::{
     Connection, Error, HoldOptions, Limits, Part, Partitions, PlanOptions, PostgresOptions,
-    QueryOptions, Results, Transaction, Verdict, Watch,
+    QueryOptions, Results, SourceKind, Transaction, Verdict, Watch,
 };
 use dray_driver::{
     BATCH_BYTES_MAX, Dialect, Division, Parts, ServerError, Sink, Statement, Stopped,
@@ -20,6 +20,8 @@ use crate::parts::{MysqlParts, PostgresParts};
 /// The SQLSTATE of a prepared statement whose columns have changed. The connection forgets it, but
 /// in a transaction can't run the statement again.
 const COLUMNS_CHANGED: &str = "0A000";
+/// Why one connection reads, if no others may.
+const FEW_FREE: &str = "the number of the source's free connections is small";
 
 /// A session of a database.
 pub(crate) struct Session {
@@ -70,16 +72,16 @@ impl Session {
     }
 
     /// Runs a statement in a transaction of its own, which is read-only. Its settings stay, since
-    /// the session is the client's alone.
-    fn read(&mut self, statement: &Statement, sink: &mut dyn Sink) -> Result<(), End> {
+    /// the session is the client's alone. `why` tells why no others read it.
+    fn read(&mut self, statement: &Statement, why: &str, sink: &mut dyn Sink) -> Result<(), End> {
         let begin = Transaction::Begin { isolation: None, read_only: true };
         self.transaction(begin, sink)?;
-        let started = self.start(statement, sink).map(|results| send(results, sink));
+        let started = self.start(statement, sink).map(|results| send_alone(results, why, sink));
         let ran = match started {
             Err(error) if error.sqlstate() == Some(COLUMNS_CHANGED) => {
                 self.transaction(Transaction::Rollback, sink)?;
                 self.transaction(begin, sink)?;
-                self.pass_on(statement, sink)
+                self.pass_on(statement, why, sink)
             }
             Err(error) => Err(error.into()),
             Ok(ended) => ended,
@@ -101,37 +103,47 @@ impl Session {
         Ok(self.connection.transaction(step, &mut || verdict(stopped()))?)
     }
 
-    /// Passes on a table that several connections read, all of which only read. Returns false, with
-    /// nothing passed on, if the session is to run the statement.
+    /// Passes on a table that several connections read, all of which only read. If the session is
+    /// to run the statement, nothing was passed on, and half a sentence tells why; it is empty for
+    /// a plan, which nobody reads.
     fn read_over_several(
         &mut self,
         statement: &Statement,
         sink: &mut dyn Sink,
-    ) -> Result<bool, End> {
+    ) -> Result<Option<String>, End> {
         if statement.plan_only {
-            return Ok(false);
+            return Ok(Some(String::new()));
         }
         let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
         // One more, which MariaDB's need while they begin.
         let connections = sink.reserve(processors + 1);
+        let mut why = FEW_FREE.to_owned();
         if connections > 1 {
             let mut options = query_options(statement);
             options.postgres.partitions = Partitions::Auto;
             let (sql, watch) = (&statement.sql, Some(watch(sink)));
-            let results = self.connection.query_over_several(sql, &options, connections, watch)?;
-            if let Some((results, count)) = results {
-                sink.reserve(count);
-                send(results, sink)?;
-                return Ok(true);
+            match self.connection.query_over_several(sql, &options, connections, watch)? {
+                Ok((results, count)) => {
+                    sink.reserve(count);
+                    sink.tell_path(&results.stats().path.reason);
+                    send(results, sink)?;
+                    return Ok(None);
+                }
+                Err(reason) => why = reason,
             }
         }
         sink.reserve(0);
-        Ok(false)
+        Ok(Some(why))
     }
 
     /// Passes on the columns and the rows of a statement.
-    fn pass_on(&mut self, statement: &Statement, sink: &mut dyn Sink) -> Result<(), End> {
-        send(self.start(statement, sink)?, sink)
+    fn pass_on(
+        &mut self,
+        statement: &Statement,
+        why: &str,
+        sink: &mut dyn Sink,
+    ) -> Result<(), End> {
+        send_alone(self.start(statement, sink)?, why, sink)
     }
 
     fn start(
@@ -176,6 +188,22 @@ pub(crate) fn send<C: BorrowMut<Connection>>(
         sink.batch(batch)?;
     }
     Ok(())
+}
+
+/// Passes on a result that one connection reads, and tells `why` no others do.
+fn send_alone(
+    results: Results<&mut Connection>,
+    why: &str,
+    sink: &mut dyn Sink,
+) -> Result<(), End> {
+    if !why.is_empty() {
+        sink.tell_path(&match results.kind() {
+            // Its own words are that there is one connection.
+            SourceKind::Mysql => format!("one connection: {why}"),
+            _ => format!("{}; one connection: {why}", results.stats().path.reason),
+        });
+    }
+    send(results, sink)
 }
 
 /// Looks whether anybody still waits for the rows.
@@ -226,12 +254,10 @@ impl dray_driver::Session for Session {
 
     fn run(&mut self, statement: &Statement, sink: &mut dyn Sink) -> Result<(), ServerError> {
         self.check(statement)?;
-        let ended = self.read_over_several(statement, sink).and_then(|is_done| {
-            match (is_done, self.database.writable) {
-                (true, _) => Ok(()),
-                (false, true) => self.pass_on(statement, sink),
-                (false, false) => self.read(statement, sink),
-            }
+        let ended = self.read_over_several(statement, sink).and_then(|why| match why {
+            None => Ok(()),
+            Some(why) if self.database.writable => self.pass_on(statement, &why, sink),
+            Some(why) => self.read(statement, &why, sink),
         });
         ended.or_else(|end| end.into_answer(&self.database.name))
     }

@@ -140,6 +140,9 @@ async fn run_to_end(
         .session
         .started(&started, &mut out)
         .map_err(|cause| schema_error(work.schema(), cause.refusal(), cause.to_string()))?;
+    if let Some(path) = work.path() {
+        connection.session.path(path, &mut out).map_err(|_| Closed)?;
+    }
     let mut finished = Finished { planned_only: query.plan_only, ..Finished::default() };
     if let Some(Execution { producers, chunks, chooser, times, memory: _memory }) = execution {
         prepare_tcp(connection, &work);

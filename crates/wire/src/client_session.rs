@@ -13,11 +13,11 @@ use dray_page::{
 use crate::frame::{FRAME_HEADER_BYTES, Frame, HANDSHAKE_BYTES_MAX, Kind, MESSAGE_BYTES_MAX};
 use crate::message::{
     Cancel, Checksums, Error, Finished, Hello, Message, PartRequest, PlanRequest, Planned,
-    Progress, Query, Report, RowLayout, ShareRequest, Started, Welcome, check_limits,
+    Progress, Query, Report, RowLayout, ShareRequest, SourcePath, Started, Welcome, check_limits,
 };
 use crate::{
-    ESTIMATES_SINCE, PAGES_SINCE, PLANS_SINCE, ProtocolError, Refusal, Result, SOURCES_SINCE,
-    Secret, VERSION, VERSION_MIN,
+    ESTIMATES_SINCE, PAGES_SINCE, PATHS_SINCE, PLANS_SINCE, ProtocolError, Refusal, Result,
+    SOURCES_SINCE, Secret, VERSION, VERSION_MIN,
 };
 
 /// A message from the server.
@@ -31,6 +31,8 @@ pub enum ServerEvent {
     Progress(Progress),
     /// Statistics of the transfer.
     Report(Report),
+    /// How the source is read.
+    Path(SourcePath),
     /// A plan of parts.
     Planned(Planned),
     /// Dictionaries for later chunks, which [`ClientSession::tables`] returns.
@@ -305,6 +307,7 @@ impl ClientSession {
             Kind::Started => self.state == State::AwaitingStarted,
             Kind::Planned => self.state == State::AwaitingPlanned,
             Kind::Page => self.state == State::Streaming && self.version >= PAGES_SINCE,
+            Kind::Path => self.state == State::Streaming && self.version >= PATHS_SINCE,
             Kind::Chunk | Kind::State | Kind::Progress | Kind::Report | Kind::Finished => {
                 self.state == State::Streaming
             }
@@ -500,6 +503,10 @@ impl ClientSession {
                     return Err(ProtocolError::new(Refusal::Payload, what));
                 }
                 Ok(ServerEvent::Report(report))
+            }
+            Kind::Path => {
+                self.digest = crc32c(self.digest, payload);
+                SourcePath::decode(payload).map(ServerEvent::Path)
             }
             Kind::Finished => {
                 let finished = Finished::decode(payload)?;

@@ -32,6 +32,7 @@ pub enum Kind {
     State = 0x88,
     Planned = 0x89,
     Page = 0x8A,
+    Path = 0x8B,
 }
 
 impl Kind {
@@ -47,7 +48,7 @@ impl Kind {
         Self::Share,
     ];
     /// The kinds that a server sends.
-    pub(crate) const SERVER: [Self; 10] = [
+    pub(crate) const SERVER: [Self; 11] = [
         Self::Welcome,
         Self::Started,
         Self::Chunk,
@@ -58,6 +59,7 @@ impl Kind {
         Self::State,
         Self::Planned,
         Self::Page,
+        Self::Path,
     ];
 }
 

@@ -17,8 +17,8 @@ pub(crate) use self::plan::{check_pass, check_ticket};
 pub(crate) use self::server::DIGEST_BYTES;
 use self::server::put_count;
 pub use self::server::{
-    Encoded, Error, ErrorKind, Estimate, Finished, Known, PriceSet, Progress, Report, Started,
-    Welcome,
+    Encoded, Error, ErrorKind, Estimate, Finished, Known, PriceSet, Progress, Report, SourcePath,
+    Started, Welcome,
 };
 use crate::frame::{FRAME_HEADER_BYTES, Frame, Kind, MESSAGE_BYTES_MAX};
 use crate::{ProtocolError, Refusal, Result};

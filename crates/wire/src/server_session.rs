@@ -7,11 +7,11 @@ use dray_page::PackedPage;
 use crate::frame::{FRAME_HEADER_BYTES, Frame, HANDSHAKE_BYTES_MAX, Kind, MESSAGE_BYTES_MAX};
 use crate::message::{
     Cancel, DIGEST_BYTES, Error, Finished, Hello, Message, PartRequest, PlanRequest, Planned,
-    Progress, Query, Report, RowLayout, ShareRequest, Started, Welcome,
+    Progress, Query, Report, RowLayout, ShareRequest, SourcePath, Started, Welcome,
 };
 use crate::{
-    ESTIMATES_SINCE, Instance, PAGES_SINCE, PLANS_SINCE, ProtocolError, Refusal, Result,
-    SOURCES_SINCE, VERSION,
+    ESTIMATES_SINCE, Instance, PAGES_SINCE, PATHS_SINCE, PLANS_SINCE, ProtocolError, Refusal,
+    Result, SOURCES_SINCE, VERSION,
 };
 
 /// A message from the client.
@@ -341,6 +341,18 @@ impl ServerSession {
     /// If the report is too large for a message. `out` is then unchanged.
     pub fn report(&mut self, report: Report, out: &mut Vec<u8>) -> Result<()> {
         self.append(&Report { statement: self.statement, ..report }, out)
+    }
+
+    /// Appends how the source is read, with a long text truncated; nothing if the client's version
+    /// has no such message.
+    ///
+    /// # Errors
+    /// Never: the message always fits in a frame.
+    pub fn path(&mut self, path: &str, out: &mut Vec<u8>) -> Result<()> {
+        if self.version < PATHS_SINCE {
+            return Ok(());
+        }
+        self.append(&SourcePath { statement: self.statement, path: path.to_owned() }, out)
     }
 
     /// Appends the trailer, and fills in the counts and the digest.

@@ -258,12 +258,18 @@ impl Pair {
         assert_eq!(told, Started { query: told.query, ..started.clone() });
         let (mut rows, mut chunks) = (0, 0);
         for _ in 0..random.below(6) {
-            match random.below(4) {
+            match random.below(5) {
                 0 => self.progress(random, rows),
                 1 => {
                     let mut out = Vec::new();
                     self.client.cancel(&mut out).unwrap();
                     assert_eq!(self.heard(out), ClientEvent::Cancel);
+                }
+                2 => {
+                    let (path, mut out) = (random.text(), Vec::new());
+                    self.server.path(&path, &mut out).unwrap();
+                    let ServerEvent::Path(told) = self.told(out) else { panic!("not a path") };
+                    assert_eq!((told.statement, told.path), (number, path));
                 }
                 _ if heard.plan_only => {}
                 _ => {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from mysql_server import MariaServer
 from postgres_server import PostgresServer
 from relay_server import relay, sources, wait_until
+from server import binary
 
 import dray
 
@@ -28,6 +30,25 @@ def large(postgres: PostgresServer) -> Iterator[PostgresServer]:
     )
     yield postgres
     postgres.run("DROP TABLE large")
+
+
+@pytest.fixture(scope="module")
+def large_of_maria(maria: MariaServer) -> Iterator[MariaServer]:
+    maria.run(
+        "CREATE OR REPLACE TABLE large (id int PRIMARY KEY, t text)",
+        f"INSERT INTO large SELECT seq, repeat(md5(seq), 9) FROM seq_1_to_{ROWS}",
+        "ANALYZE TABLE large",
+    )
+    yield maria
+    maria.run("DROP TABLE large")
+
+
+def path(connection: dray.Connection, sql: str) -> str:
+    """How a result was read."""
+    with connection.query(sql) as result:
+        result.arrow()
+        assert result.stats is not None
+        return str(result.stats.path_reason)
 
 
 def readers(postgres: PostgresServer, start: int) -> int:
@@ -74,35 +95,60 @@ def test_connections_are_left_to_others(
     ):
         assert connection.query("SELECT id, t FROM large").arrow().num_rows == ROWS
         assert readers(large, start) == 0
+        few = "; one connection: the number of the source's free connections is small"
+        assert path(connection, "SELECT id FROM large WHERE id = 7").endswith(few)
 
 
-def test_a_large_table_of_mariadb(maria: MariaServer, files: Path) -> None:
-    maria.run(
-        "CREATE OR REPLACE TABLE large (id int PRIMARY KEY, t text)",
-        f"INSERT INTO large SELECT seq, repeat(md5(seq), 9) FROM seq_1_to_{ROWS}",
-        "ANALYZE TABLE large",
-    )
+def test_a_large_table_of_mariadb(large_of_maria: MariaServer, files: Path) -> None:
+    maria = large_of_maria
 
     def connections() -> int:
         ((_, count),) = maria.rows("SHOW GLOBAL STATUS LIKE 'Connections'")
         return int(count)
 
+    for limit, least, most in ((1, 0, 1), (8, 3, 9)):
+        before = connections()
+        with (
+            relay(
+                str(files), *sources(maria=maria.uri()), "--source-connections",
+                f"maria={limit}",
+            ) as server,
+            dray.connect(server.uri("maria")) as connection,
+        ):  # fmt: skip
+            ids = connection.query("SELECT id, t FROM large").arrow()["id"].to_numpy()
+            assert (len(set(ids)), ids.sum()) == (ROWS, SUM)
+        # Without the one that asks, and the first look of the server, which it may leave out.
+        assert least <= connections() - before - 2 <= most
+
+
+def test_how_a_source_was_read(
+    large: PostgresServer, large_of_maria: MariaServer, files: Path
+) -> None:
+    several = re.compile(r"over .+; at the source, (.*; )?\d connections, one snapshot$")
+    with relay(str(files), *sources(pg=large.uri(), maria=large_of_maria.uri())) as server:
+        for name in ("pg", "maria"):
+            with dray.connect(server.uri(name)) as connection:
+                assert several.match(path(connection, "SELECT id, t FROM large"))
+                why = path(connection, "SELECT id FROM large ORDER BY id LIMIT 1")
+                assert "one connection: it " in why, why
+        with dray.connect(server.uri("pg")) as connection:
+            assert "no extension dray" in path(connection, "SELECT 1")
+        with dray.connect(server.uri()) as connection:
+            assert "source" not in path(connection, "SELECT 1")
+
+
+def test_what_to_grant(large_of_maria: MariaServer, files: Path) -> None:
+    maria = large_of_maria
+    maria.run("CREATE USER few IDENTIFIED BY 'x'", "GRANT SELECT ON shop.* TO few")
     try:
-        for limit, least, most in ((1, 0, 1), (8, 3, 9)):
-            before = connections()
-            with (
-                relay(
-                    str(files), *sources(maria=maria.uri()), "--source-connections",
-                    f"maria={limit}",
-                ) as server,
-                dray.connect(server.uri("maria")) as connection,
-            ):  # fmt: skip
-                ids = connection.query("SELECT id, t FROM large").arrow()["id"].to_numpy()
-                assert (len(set(ids)), ids.sum()) == (ROWS, SUM)
-            # Without the one that asks, and the first look of the server, which it may leave out.
-            assert least <= connections() - before - 2 <= most
+        few = f"mysql://few:x@127.0.0.1:{maria.port}/shop"
+        with relay(str(files), *sources(maria=few)) as server:
+            command = [binary(), "explain", server.uri("maria"), "SELECT id, t FROM large"]
+            explained = subprocess.run(command, capture_output=True, text=True, timeout=60)
+            assert explained.returncode == 0, explained.stderr
+            assert "(GRANT RELOAD ON *.* TO 'few'@'%')" in " ".join(explained.stdout.split())
     finally:
-        maria.run("DROP TABLE large")
+        maria.run("DROP USER few")
 
 
 def test_what_the_session_has_set_counts(large: PostgresServer, files: Path) -> None:

@@ -55,6 +55,8 @@ pub(crate) struct DraySource {
     options: ConnectOptions,
     /// Lets the next statement be the part that it is for.
     ticket: Option<Vec<u8>>,
+    /// How the server has read its source for the last statement, if it said so.
+    source_path: Option<String>,
     /// The connection broke, or the server broke the protocol.
     broken: bool,
     /// Of the running statement.
@@ -241,7 +243,12 @@ impl Source for DraySource {
     }
 
     fn path(&self) -> TransferPath {
-        TransferPath { kind: PathKind::Server, reason: self.transport.name().to_owned() }
+        let transport = self.transport.name();
+        let reason = match &self.source_path {
+            Some(path) => format!("{transport}; at the source, {path}"),
+            None => transport.to_owned(),
+        };
+        TransferPath { kind: PathKind::Server, reason }
     }
 
     fn start(
@@ -253,6 +260,7 @@ impl Source for DraySource {
     ) -> Result<()> {
         // First, so that no other statement gets it.
         let ticket = self.ticket.take();
+        self.source_path = None;
         if self.broken {
             return Err(Error::usage("the connection is broken; connect again"));
         }
@@ -296,6 +304,10 @@ impl Source for DraySource {
             // The statement has failed, the connection has not.
             if let Frame::Message(ServerEvent::Error(error)) = frame {
                 return Err(error.into());
+            }
+            if let Frame::Message(ServerEvent::Path(told)) = frame {
+                self.source_path = Some(told.path);
+                continue;
             }
             let event = self.events.event(frame, began.elapsed(), &mut self.decoders, context);
             if let Some(event) = event.inspect_err(|_| self.broken = true)? {

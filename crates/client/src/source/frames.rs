@@ -162,6 +162,8 @@ impl FrameEvents {
                 Event::Progress { rows_read: progress.rows_read }
             }
             Frame::Message(ServerEvent::Report(report)) => Event::Report(report),
+            // It is no event of the rows; a Dray server's is taken before.
+            Frame::Message(ServerEvent::Path(_)) => return Ok(None),
             Frame::Message(ServerEvent::Finished(finished)) => {
                 Event::Finished { server: Some(finished) }
             }

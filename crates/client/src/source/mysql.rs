@@ -444,15 +444,16 @@ impl Source for MysqlSource {
         options: &QueryOptions,
         at_most: usize,
         cancel: CancelCheck<'_>,
-    ) -> Result<Option<usize>> {
+    ) -> Result<Result<usize, String>> {
         // One more takes the lock under which they begin.
         let workers_max = at_most.saturating_sub(1);
         if workers_max < 2 {
-            return Ok(None);
+            return Ok(Err(Reason::FewConnections.to_string()));
         }
         self.running = Running::None;
         self.estimate = Estimate::default();
-        Ok(self.start_partitioned(sql, options, workers_max, cancel)?.ok())
+        let started = self.start_partitioned(sql, options, workers_max, cancel)?;
+        Ok(started.map_err(|reason| reason.to_string()))
     }
 
     fn next(&mut self, context: &mut ReceiveContext<'_>, cancel: CancelCheck<'_>) -> Result<Event> {

@@ -412,11 +412,11 @@ impl Source for PostgresSource {
         options: &QueryOptions,
         at_most: usize,
         cancel: CancelCheck<'_>,
-    ) -> Result<Option<usize>> {
+    ) -> Result<Result<usize, String>> {
         self.scan = Scan::None;
         Ok(match self.start_partitioned(sql, options, at_most, cancel)? {
-            Decision::Run(count) => Some(count),
-            Decision::Refused(_) => None,
+            Decision::Run(count) => Ok(count),
+            Decision::Refused(reason) => Err(reason.to_string()),
         })
     }
 

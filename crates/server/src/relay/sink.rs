@@ -30,6 +30,8 @@ enum Step {
 pub(crate) struct Begun {
     pub(crate) schema: SchemaRef,
     pub(crate) estimate: Estimate,
+    /// How the rows are read, if the driver says so.
+    pub(crate) path: Option<String>,
 }
 
 /// Where a session puts its result.
@@ -37,6 +39,7 @@ pub(crate) struct Begun {
 pub(crate) struct ResultSink {
     /// Some until the columns are known.
     begun: Option<oneshot::Sender<Result<Begun, ServerError>>>,
+    path: Option<String>,
     schema: Option<SchemaRef>,
     steps: mpsc::Sender<Step>,
     rows: Arc<AtomicU64>,
@@ -60,16 +63,28 @@ pub(super) fn channel(
     let (begun, begins) = oneshot::channel();
     let (steps, receiver) = mpsc::channel(BATCHES_WAITING);
     let rows = Arc::<AtomicU64>::default();
-    let (begun, rows_of_sink) = (Some(begun), rows.clone());
-    let sink = ResultSink { begun, schema: None, steps, rows: rows_of_sink, free, reserved: None };
+    let sink = ResultSink {
+        begun: Some(begun),
+        path: None,
+        schema: None,
+        steps,
+        rows: rows.clone(),
+        free,
+        reserved: None,
+    };
     (sink, begins, Rows { steps: receiver, rows })
 }
 
 impl Sink for ResultSink {
+    fn tell_path(&mut self, path: &str) {
+        self.path = Some(path.to_owned());
+    }
+
     fn begin(&mut self, schema: SchemaRef, estimate: Estimate) -> Result<(), Stopped> {
         let begun = self.begun.take().ok_or(Stopped)?;
         self.schema = Some(schema.clone());
-        begun.send(Ok(Begun { schema, estimate })).map_err(|_| Stopped)
+        let path = self.path.take();
+        begun.send(Ok(Begun { schema, estimate, path })).map_err(|_| Stopped)
     }
 
     fn batch(&mut self, batch: RecordBatch) -> Result<(), Stopped> {

@@ -20,7 +20,7 @@ use crate::compute::Lease;
 use crate::connection::{Connection, Shared, ns_since, stopped, stopping_error};
 use crate::engine::{self, Portion};
 use crate::planning::{CancelOnDrop, Planning};
-use crate::relay::{self, Begun, Relay};
+use crate::relay::{self, Relay};
 use crate::slots::StatementSlot;
 use crate::tcp::TcpMonitor;
 
@@ -136,10 +136,10 @@ pub(super) async fn start_at_source(
     }
     // If the client leaves or cancels, dropping `rows` stops the session.
     let begun = while_client_waits(connection, begins).await?;
-    let Begun { schema, estimate } = begun.unwrap_or_else(|_| Err(relay::lost()))?;
-    let schema = source_schema(&schema)?;
+    let begun = begun.unwrap_or_else(|_| Err(relay::lost()))?;
+    let schema = Arc::new(source_schema(&begun.schema)?);
     let threads = shared.compute.threads();
-    let work = SourceWork::new(&relay.name, Arc::new(schema), estimate, threads, rows);
+    let work = SourceWork::new(&relay.name, schema, begun, threads, rows);
     let planning = Planning::new();
     let starter = Starter {
         workers,

@@ -10,7 +10,7 @@ use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
 
 use crate::engine::{self, Plan};
-use crate::relay::Rows;
+use crate::relay::{Begun, Rows};
 
 /// The bytes of a source's batches in memory at a time: one that is read, one that waits, and one
 /// that is being encoded.
@@ -30,6 +30,7 @@ pub(super) enum Work {
 pub(super) struct SourceWork {
     pub(super) schema: Arc<Schema>,
     pub(super) estimate: Estimate,
+    path: Option<Arc<str>>,
     /// The source's name, as the only table.
     pub(super) tables: Arc<[String]>,
     /// How many threads encode.
@@ -43,7 +44,7 @@ impl SourceWork {
     pub(super) fn new(
         name: &str,
         schema: Arc<Schema>,
-        estimate: Estimate,
+        begun: Begun,
         threads: usize,
         rows: Rows,
     ) -> Self {
@@ -51,7 +52,8 @@ impl SourceWork {
         let tables = Arc::new([format!("source/{name}")]);
         let rows_read = rows.counter();
         let rows = Arc::new(Mutex::new(Some(rows)));
-        Self { schema, estimate, tables, threads, rows_read, rows }
+        let (estimate, path) = (begun.estimate, begun.path.map(Arc::from));
+        Self { schema, estimate, path, tables, threads, rows_read, rows }
     }
 }
 
@@ -72,6 +74,14 @@ impl Work {
         match self {
             Self::Engine(plan) => plan.estimate,
             Self::Source(source) => source.estimate,
+        }
+    }
+
+    /// How a source is read, if that is known.
+    pub(super) fn path(&self) -> Option<&str> {
+        match self {
+            Self::Engine(_) => None,
+            Self::Source(source) => source.path.as_deref(),
         }
     }
 

@@ -10,7 +10,7 @@ use crate::{
     INSTANCE_BYTES, Instance, ProtocolError, Refusal, Result, SOURCES_SINCE, VERSION, VERSION_MIN,
 };
 
-/// The texts of an error are truncated to this size, so that it fits in a frame before welcome.
+/// Texts for people are truncated to this size, so that an error fits in a frame before welcome.
 const TEXT_BYTES_MAX: usize = 16 << 10;
 /// The size of a digest in a message.
 pub(crate) const DIGEST_BYTES: usize = 4;
@@ -269,6 +269,33 @@ impl Message for Report {
     }
 }
 
+/// How a source is read (protocol.md section 14).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourcePath {
+    /// The statement's number.
+    pub statement: u32,
+    /// Half a sentence for people.
+    pub path: String,
+}
+
+impl Message for SourcePath {
+    const KIND: Kind = Kind::Path;
+
+    fn write(&self, out: &mut Vec<u8>) -> Result<()> {
+        out.extend_from_slice(&self.statement.to_le_bytes());
+        put_text(out, &self.path)
+    }
+
+    fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
+        let statement = cursor.u32("statement")?;
+        Ok(Self { statement, path: cursor.string("path")?.to_owned() })
+    }
+}
+
+fn put_text(out: &mut Vec<u8>, text: &str) -> Result<()> {
+    Ok(put_bytes(out, &text.as_bytes()[..text.floor_char_boundary(TEXT_BYTES_MAX)])?)
+}
+
 pub(super) fn put_count(out: &mut Vec<u8>, count: usize) -> Result<()> {
     let count = u32::try_from(count)
         .map_err(|_| invalid(format!("a count of {count} is too large for a message")))?;
@@ -393,10 +420,8 @@ impl Message for Error {
         out.extend_from_slice(&self.statement.to_le_bytes());
         out.push(self.kind as u8);
         put_bytes(out, self.sqlstate.as_bytes())?;
-        for text in [&self.message, &self.hint] {
-            put_bytes(out, &text.as_bytes()[..text.floor_char_boundary(TEXT_BYTES_MAX)])?;
-        }
-        Ok(())
+        put_text(out, &self.message)?;
+        put_text(out, &self.hint)
     }
 
     fn read(cursor: &mut Cursor<'_>) -> Result<Self> {

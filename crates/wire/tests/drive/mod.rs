@@ -254,6 +254,7 @@ fn heard_from(
             }
             ServerEvent::Progress(_) => "progress",
             ServerEvent::Report(_) => "report",
+            ServerEvent::Path(_) => "path",
             ServerEvent::State(_) => "state",
             ServerEvent::Planned(_) => "planned",
             ServerEvent::Finished(_) => {

@@ -78,6 +78,7 @@ impl Greeting<'_> {
             shared_uri: self.shared_uri.clone(),
             options: ConnectOptions { token: None, ..self.options.clone() },
             ticket: None,
+            source_path: None,
             broken: false,
             events: FrameEvents::default(),
             decoders: DecoderCache::default(),

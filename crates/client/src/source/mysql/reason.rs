@@ -32,6 +32,8 @@ pub(super) enum Reason {
     OneAsked,
     /// No more may be held.
     OneConnection,
+    /// So few may be opened that no two of them could read.
+    FewConnections,
     FewKeys,
     IndexIsQuicker,
     SelectLimit,
@@ -90,6 +92,7 @@ impl fmt::Display for Reason {
             Self::Small => "the table or this machine is small",
             Self::OneAsked => "one was asked for",
             Self::OneConnection => "no more connections than one may be held for its parts",
+            Self::FewConnections => "this machine or the number of free connections is small",
             Self::FewKeys => "its key begins with few values",
             Self::IndexIsQuicker => "an index is quicker than a scan of the table",
             Self::SelectLimit => "sql_select_limit is set",
