@@ -18,7 +18,7 @@ from message_fields import (
 from header import Limits
 
 VERSION_MIN, VERSION = 2, 7
-PLANS_SINCE, PAGES_SINCE, SOURCES_SINCE, ESTIMATES_SINCE, PATHS_SINCE = 4, 5, 6, 7, 7
+PLANS_SINCE, PAGES_SINCE, SOURCES_SINCE, MORE_FLAGS_SINCE, PATHS_SINCE = 4, 5, 6, 7, 7
 CHUNKS_ONLY, PAGES_ONLY = 0, 1  # layouts
 U32_MAX = (1 << 32) - 1
 HELLO, QUERY, CANCEL, GOODBYE = 0x01, 0x02, 0x03, 0x05
@@ -140,12 +140,12 @@ class ClientSession:
         fields["compression"] = COMPRESSIONS[within("compression", cursor.u8("compression"), 0, 4)]
         fields["level"] = within("level", cursor.i8("level"), -7, 22)
         fields["checksums"] = within("checksums", cursor.u8("checksums"), 0, 2)
-        fields["flags"] = flags = within("flags", cursor.u8("flags"), 0, 13)
+        fields["flags"] = flags = within("flags", cursor.u8("flags"), 0, 47)
         within("layout", flags >> 1 & 3, 0, 2)
         if flags & 6 and self.version_max < PAGES_SINCE:
             raise Refused("order", "layouts begin with version 5")
-        if flags & 8 and self.version_max < ESTIMATES_SINCE:
-            raise Refused("order", "questions for estimates begin with version 7")
+        if flags >> 3 and self.version_max < MORE_FLAGS_SINCE:
+            raise Refused("order", "estimates and unfit values begin with version 7")
         return Message("query", fields)
 
     def cancel(self, cursor: Cursor) -> Message:

@@ -282,7 +282,7 @@ def rejected_requests():
         "payload-zstd-level-minus-8": hello() + query(compression=4, level=-8),
         "payload-level-without-zstd": hello() + query(compression=1, level=23),
         "payload-checksums-3": hello() + query(checksums=3),
-        "payload-flags-16": hello() + query(flags=16),
+        "payload-flags-64": hello() + query(flags=64),
         "payload-cancel-cut": hello() + message(0x03, u16(1)),
         "payload-cancel-more": hello() + message(0x03, u32(1), b"\0"),
         "payload-goodbye-more": hello() + message(0x05, b"\0"),

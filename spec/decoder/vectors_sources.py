@@ -5,7 +5,7 @@ from vectors_plans import part, plan
 from writer import *  # the vocabulary of this page
 
 VERSIONS = (6, 6)
-PLAN_ONLY, EITHER, ESTIMATE = 1, 4, 8  # flags of a query
+PLAN_ONLY, EITHER, ESTIMATE, AS_NULL, AS_TEXT = 1, 4, 8, 16, 32  # flags of a query
 
 
 def with_source(asked_for="shop", source="shop", dialect="postgresql", answers=b"") -> bytes:
@@ -39,6 +39,17 @@ def accepted_sources() -> dict[str, tuple[bytes, list[str]]]:
             + query(3, flags=ESTIMATE | EITHER)
             + GOODBYE,
             "hello query query query goodbye".split(),
+        ),
+        "unfit.requests": (
+            hello(versions=(2, 7))
+            + query(flags=AS_NULL)
+            + query(2, flags=AS_TEXT | ESTIMATE | EITHER | PLAN_ONLY)
+            + GOODBYE,
+            "hello query query goodbye".split(),
+        ),
+        "unfit-text.exchange": (
+            of_version_7(query(flags=AS_TEXT), sent(CHUNKS[0])),
+            "welcome started chunk finished".split(),
         ),
         "estimate.exchange": (
             of_version_7(query(flags=ESTIMATE), sent(CHUNKS[0])),
@@ -112,6 +123,9 @@ def rejected_sources() -> dict[str, bytes]:
         "payload-source-in-version-5": hello(versions=(5, 6), after=string("shop")),
         "order-estimate-before-version-7": hello(versions=(2, 6)) + query(flags=ESTIMATE),
         "payload-estimate-layout-3": hello(versions=(2, 7)) + query(flags=ESTIMATE | 6),
+        "order-unfit-before-version-7": hello(versions=(2, 6)) + query(flags=AS_NULL),
+        "payload-unfit-3": hello(versions=(2, 7)) + query(flags=AS_NULL | AS_TEXT),
+        "payload-part-unfit": hello(versions=(2, 7)) + part(flags=AS_NULL),
         "payload-part-estimate": hello(versions=(2, 7)) + part(flags=ESTIMATE),
     }
     sessions = {

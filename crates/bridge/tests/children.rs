@@ -27,8 +27,7 @@ fn open(arguments: &[&str], uri: &str) -> Result<Box<dyn Session>, dray_driver::
 }
 
 fn statement(sql: &str) -> Statement {
-    let (parameters, limits) = (None, dray_format::Limits::default());
-    Statement { sql: sql.to_owned(), parameters, limits, plan_only: false, estimate: false }
+    Statement { sql: sql.to_owned(), ..Statement::default() }
 }
 
 /// Collects a result, and stops after some batches.

@@ -96,8 +96,8 @@ pub struct QueryOptions {
     /// How the rows of [`Connection::objects`](crate::Connection::objects) travel. Other results
     /// are always chunks.
     pub objects: RowLayout,
-    /// Options for databases. A Dray server refuses them, MySQL and MariaDB `extension` and
-    /// `numeric`.
+    /// Options for databases. MySQL and MariaDB refuse `extension` and `numeric`; a Dray server all
+    /// of them but `nonfinite` for a source of PostgreSQL, MySQL or MariaDB.
     pub postgres: PostgresOptions,
 }
 

@@ -20,7 +20,7 @@ use std::time::Duration;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use dray_format::Limits;
-pub use dray_wire::{ErrorKind, Estimate, Known, ServerError};
+pub use dray_wire::{ErrorKind, Estimate, Known, ServerError, Unfit};
 
 pub use self::error::{cannot_connect, error, failed, lost_connection, read_only_refusal};
 pub use self::read_only::{Dialect, check_reads};
@@ -40,6 +40,12 @@ pub const STACK_BYTES: usize = 64 << 20;
 pub trait Driver: Debug + Send + Sync {
     /// Whose SQL it takes, such as `postgresql` (protocol.md section 14).
     fn dialect(&self) -> &'static str;
+
+    /// Whether the database has values that a column's type can't hold, and does with them what a
+    /// [statement](Statement::unfit) says.
+    fn has_unfit_values(&self) -> bool {
+        false
+    }
 
     /// Opens a session, and gives up when `keep_waiting` returns false.
     ///
@@ -82,7 +88,7 @@ pub trait Session {
 }
 
 /// A statement for a source.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Statement {
     /// Its text.
     pub sql: String,
@@ -94,6 +100,9 @@ pub struct Statement {
     pub plan_only: bool,
     /// Whether an estimate is worth a question to the database, since somebody watches.
     pub estimate: bool,
+    /// What becomes of values that a column's type can't hold, at databases that
+    /// [have such values](Driver::has_unfit_values).
+    pub unfit: Unfit,
 }
 
 /// How to divide a statement into parts.

@@ -100,13 +100,7 @@ fn rows_that_have_all_come_are_a_result() {
     let uri = format!("spark://me@{}/", listener.local_addr().unwrap());
     let server = thread::spawn(move || serve(listener.accept().unwrap().0));
     let mut session = Hive::new("lake", &uri, false).unwrap().open(&mut || true).unwrap();
-    let statement = Statement {
-        sql: "SELECT * FROM t".to_owned(),
-        parameters: None,
-        limits: Default::default(),
-        plan_only: false,
-        estimate: false,
-    };
+    let statement = Statement { sql: "SELECT * FROM t".to_owned(), ..Statement::default() };
     for _ in 0..2 {
         let mut rows = Rows::default();
         session.run(&statement, &mut rows).unwrap();

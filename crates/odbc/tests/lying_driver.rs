@@ -74,9 +74,7 @@ fn session() -> Box<dyn Session> {
 fn run(session: &mut dyn Session, lie: &str, sink: &mut Collected) -> Result<(), ServerError> {
     let limits = Limits { row_bytes_max: 4 << 20, ..Limits::default() };
     let sql = format!("SELECT {lie}");
-    let statement =
-        DriverStatement { sql, parameters: None, limits, plan_only: false, estimate: false };
-    session.run(&statement, sink)
+    session.run(&DriverStatement { sql, limits, ..DriverStatement::default() }, sink)
 }
 
 /// The text of a result that has one.

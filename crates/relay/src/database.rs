@@ -72,6 +72,10 @@ impl Driver for Database {
         }
     }
 
+    fn has_unfit_values(&self) -> bool {
+        true
+    }
+
     fn open(
         &self,
         keep_waiting: &mut dyn FnMut() -> bool,

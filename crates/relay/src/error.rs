@@ -6,12 +6,6 @@ use dray_driver::{ErrorKind as WireKind, ServerError};
 /// The length of an SQLSTATE.
 const SQLSTATE_BYTES: usize = 5;
 
-/// What errors of values that do not fit advise, with or without PostgreSQL's extension: options
-/// that a client has for the database itself, and not for a Dray server.
-const OPTIONS: &str = "; choose ";
-/// `numeric_value_out_of_range`, which those errors have.
-const UNFIT: &str = "22003";
-
 /// The error of a database that can't be reached, or does not let the server in. What the client's
 /// hint says of passwords and uris is for whoever runs the server, so it is left out.
 pub(crate) fn of_connecting(name: &str, error: &Error) -> ServerError {
@@ -33,17 +27,7 @@ pub(crate) fn of_statement(name: &str, error: &Error) -> ServerError {
         // The connection broke, or what came over it can't be right.
         _ => return source_error(format!("the source {name}: {}", sentence(error)), error),
     };
-    let message = sentence(error);
-    match message.split_once(OPTIONS).filter(|_| error.sqlstate() == Some(UNFIT)) {
-        Some((what, options)) => ServerError {
-            kind,
-            hint: format!(
-                "cast the column to text, or connect to the database directly, with {options}"
-            ),
-            ..source_error(what.to_owned(), error)
-        },
-        None => ServerError { kind, ..source_error(message, error) },
-    }
+    ServerError { kind, ..source_error(sentence(error), error) }
 }
 
 fn source_error(message: String, error: &Error) -> ServerError {

@@ -5,11 +5,11 @@ use std::num::NonZero;
 use std::sync::Arc;
 
 use dray_client::{
-    Connection, Error, HoldOptions, Limits, Part, Partitions, PlanOptions, PostgresOptions,
-    QueryOptions, Results, SourceKind, Transaction, Verdict, Watch,
+    Connection, Error, HoldOptions, Limits, NonFinite, Part, Partitions, PlanOptions,
+    PostgresOptions, QueryOptions, Results, SourceKind, Transaction, Verdict, Watch,
 };
 use dray_driver::{
-    BATCH_BYTES_MAX, Dialect, Division, Parts, ServerError, Sink, Statement, Stopped,
+    BATCH_BYTES_MAX, Dialect, Division, Parts, ServerError, Sink, Statement, Stopped, Unfit,
     read_only_refusal,
 };
 
@@ -171,6 +171,11 @@ pub(crate) fn query_options(statement: &Statement) -> QueryOptions {
         postgres: PostgresOptions {
             // Others would have to be reserved at the source.
             partitions: Partitions::Exactly(1),
+            nonfinite: match statement.unfit {
+                Unfit::Error => NonFinite::Error,
+                Unfit::Null => NonFinite::Null,
+                Unfit::Text => NonFinite::Text,
+            },
             ..PostgresOptions::default()
         },
         ..QueryOptions::default()

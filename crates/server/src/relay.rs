@@ -68,6 +68,10 @@ impl Relay {
         self.driver.dialect()
     }
 
+    pub(crate) fn has_unfit_values(&self) -> bool {
+        self.driver.has_unfit_values()
+    }
+
     pub(crate) fn has_waiting(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0
     }

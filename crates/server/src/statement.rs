@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use dray_format::{FIELDS_MAX, Schema};
-use dray_wire::{ErrorKind, Finished, Known, Query, Refusal, ServerError, Started};
+use dray_wire::{ErrorKind, Finished, Known, Query, Refusal, ServerError, Started, Unfit};
 use tracing::info;
 
 pub(crate) use self::parts::{plan, run_part};
@@ -98,6 +98,11 @@ async fn run_to_end(
     arrived: Instant,
 ) -> Result<(), Stop> {
     let shared = connection.shared.clone();
+    let has_unfit = connection.relay.as_ref().is_some_and(|relay| relay.has_unfit_values());
+    if query.unfit != Unfit::Error && !has_unfit {
+        let what = "nonfinite is for sources of PostgreSQL, MySQL and MariaDB";
+        return Err(engine::error(ErrorKind::Query, "0A000", what, "leave it out").into());
+    }
     // Before the slot, which others may use while this statement waits for a source.
     let (at_source, portion) = match (connection.relay.clone(), extent) {
         (None, Extent::Portion(portion)) => (None, Some(portion)),

@@ -286,6 +286,7 @@ mod tests {
             plan_only: false,
             layout: dray_wire::RowLayout::Chunks,
             estimate: false,
+            unfit: dray_wire::Unfit::Error,
         }
     }
 

@@ -14,6 +14,10 @@ use common::Running;
 use dray_client::{
     ConnectOptions, Connection, ErrorKind, Limits, PlanOptions, QueryOptions, Verdict,
 };
+use dray_wire::{
+    Checksums, ClientSession, CompressionChoice, FRAME_HEADER_BYTES, Query, RowLayout, ServerEvent,
+    Unfit,
+};
 
 /// A hand-made hello: `spec/protocol.md` section 7.
 const HELLO: &[u8] = b"\x11\0\0\0\x01\0\0\0DRAY\x02\0\x02\0\0\0\0\0\x01\0\0\0t";
@@ -73,6 +77,44 @@ fn greetings_that_are_none() {
         stream.write_all(bytes).unwrap();
         assert_refused(&mut stream, part);
     }
+    server.assert_serves();
+}
+
+/// A client has to know which sources have them; the server's own tables do not.
+#[test]
+fn unfit_values_of_a_table() {
+    let server = Running::start();
+    let mut stream = raw(&server);
+    let mut session = ClientSession::default();
+    let mut answer = |session: &mut ClientSession, request: &[u8]| {
+        stream.write_all(request).unwrap();
+        let mut header = [0; FRAME_HEADER_BYTES];
+        stream.read_exact(&mut header).unwrap();
+        let frame = session.frame(&header).unwrap();
+        let mut payload = vec![0; frame.payload_bytes as usize];
+        stream.read_exact(&mut payload).unwrap();
+        session.message(frame, &payload).unwrap()
+    };
+    let mut hello = Vec::new();
+    session.hello("", "test", "", &mut hello).unwrap();
+    assert!(matches!(answer(&mut session, &hello), ServerEvent::Welcome(_)));
+    let mut query = Vec::new();
+    let asked = Query {
+        statement: 0,
+        sql: "SELECT 1".to_owned(),
+        parameters: Vec::new(),
+        limits: Limits::default(),
+        chunk_rows: 0,
+        compression: CompressionChoice::Auto,
+        checksums: Checksums::Auto,
+        plan_only: false,
+        layout: RowLayout::Chunks,
+        estimate: false,
+        unfit: Unfit::Text,
+    };
+    session.query(asked, &mut query).unwrap();
+    let ServerEvent::Error(error) = answer(&mut session, &query) else { panic!("not an error") };
+    assert_eq!((error.statement, error.sqlstate.as_str()), (1, "0A000"), "{}", error.message);
     server.assert_serves();
 }
 

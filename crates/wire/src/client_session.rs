@@ -13,11 +13,12 @@ use dray_page::{
 use crate::frame::{FRAME_HEADER_BYTES, Frame, HANDSHAKE_BYTES_MAX, Kind, MESSAGE_BYTES_MAX};
 use crate::message::{
     Cancel, Checksums, Error, Finished, Hello, Message, PartRequest, PlanRequest, Planned,
-    Progress, Query, Report, RowLayout, ShareRequest, SourcePath, Started, Welcome, check_limits,
+    Progress, Query, Report, RowLayout, ShareRequest, SourcePath, Started, Unfit, Welcome,
+    check_limits,
 };
 use crate::{
     ESTIMATES_SINCE, PAGES_SINCE, PATHS_SINCE, PLANS_SINCE, ProtocolError, Refusal, Result,
-    SOURCES_SINCE, Secret, VERSION, VERSION_MIN,
+    SOURCES_SINCE, Secret, UNFIT_SINCE, VERSION, VERSION_MIN,
 };
 
 /// A message from the server.
@@ -157,11 +158,15 @@ impl ClientSession {
     ///
     /// # Errors
     /// If a statement is running, the connection is not ready, the query exceeds a limit, or it is
-    /// for pages alone and the server's version has none. Such a server gets a query for chunks in
-    /// place of one for either. A server that knows no questions for estimates gets none.
+    /// for pages alone, or says what becomes of unfit values, and the server's version has none. A
+    /// server without pages gets a query for chunks in place of one for either. One that knows no
+    /// questions for estimates gets none.
     pub fn query(&mut self, mut query: Query, out: &mut Vec<u8>) -> Result<()> {
         if query.layout == RowLayout::Pages {
             self.check_version(PAGES_SINCE, "pages")?;
+        }
+        if query.unfit != Unfit::Error {
+            self.check_version(UNFIT_SINCE, "values of nonfinite")?;
         }
         if self.version < PAGES_SINCE {
             query.layout = RowLayout::Chunks;

@@ -33,7 +33,7 @@ pub use message::{
     Cancel, Checksums, CompressionChoice, Encoded, Error as ServerError, ErrorKind, Estimate,
     Finished, Hello, Known, PARTS_MAX, PASS_PREFIX, PartRequest, PlanRequest, Planned, PlannedPart,
     PriceSet, Progress, Query, Report, RowLayout, ShareRequest, SourcePath, Started,
-    TICKET_BYTES_MAX, Welcome,
+    TICKET_BYTES_MAX, Unfit, Welcome,
 };
 pub use secret::Secret;
 pub use server_session::{ClientEvent, ServerSession};
@@ -51,6 +51,8 @@ pub const PAGES_SINCE: u16 = 5;
 pub const SOURCES_SINCE: u16 = 6;
 /// The first version whose queries say whether an estimate is worth a question to the source.
 pub const ESTIMATES_SINCE: u16 = 7;
+/// The first version whose queries say what becomes of unfit values.
+pub const UNFIT_SINCE: u16 = 7;
 /// The first version that tells how a source is read.
 pub const PATHS_SINCE: u16 = 7;
 /// The default TCP port of a server.

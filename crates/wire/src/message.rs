@@ -7,7 +7,7 @@ mod server;
 use dray_format::{Cursor, ErrorKind as FormatErrorKind};
 
 pub(crate) use self::client::check_limits;
-pub use self::client::{Cancel, Checksums, CompressionChoice, Hello, Query, RowLayout};
+pub use self::client::{Cancel, Checksums, CompressionChoice, Hello, Query, RowLayout, Unfit};
 pub use self::plan::{
     PARTS_MAX, PASS_PREFIX, PartRequest, PlanRequest, Planned, PlannedPart, ShareRequest,
     TICKET_BYTES_MAX,

@@ -7,11 +7,11 @@ use dray_page::PackedPage;
 use crate::frame::{FRAME_HEADER_BYTES, Frame, HANDSHAKE_BYTES_MAX, Kind, MESSAGE_BYTES_MAX};
 use crate::message::{
     Cancel, DIGEST_BYTES, Error, Finished, Hello, Message, PartRequest, PlanRequest, Planned,
-    Progress, Query, Report, RowLayout, ShareRequest, SourcePath, Started, Welcome,
+    Progress, Query, Report, RowLayout, ShareRequest, SourcePath, Started, Unfit, Welcome,
 };
 use crate::{
     ESTIMATES_SINCE, Instance, PAGES_SINCE, PATHS_SINCE, PLANS_SINCE, ProtocolError, Refusal,
-    Result, SOURCES_SINCE, VERSION,
+    Result, SOURCES_SINCE, UNFIT_SINCE, VERSION,
 };
 
 /// A message from the client.
@@ -161,16 +161,16 @@ impl ServerSession {
             Kind::Query => {
                 self.check_statement(payload)?;
                 let query = Query::decode(payload)?;
-                if query.layout != RowLayout::Chunks && self.version < PAGES_SINCE {
-                    let what = format!("pages, in version {} of the protocol", self.version);
-                    return Err(ProtocolError::new(Refusal::Order, what));
-                }
-                if query.estimate && self.version < ESTIMATES_SINCE {
-                    let what = format!(
-                        "a question for an estimate, in version {} of the protocol",
-                        self.version
-                    );
-                    return Err(ProtocolError::new(Refusal::Order, what));
+                for (asks, since, for_what) in [
+                    (query.layout != RowLayout::Chunks, PAGES_SINCE, "pages"),
+                    (query.estimate, ESTIMATES_SINCE, "a question for an estimate"),
+                    (query.unfit != Unfit::Error, UNFIT_SINCE, "unfit values"),
+                ] {
+                    if asks && self.version < since {
+                        let what =
+                            format!("{for_what}, in version {} of the protocol", self.version);
+                        return Err(ProtocolError::new(Refusal::Order, what));
+                    }
                 }
                 self.begin(query.statement, payload);
                 Ok(ClientEvent::Query(query))

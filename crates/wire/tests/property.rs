@@ -14,7 +14,7 @@ use dray_wire::{
     Checksums, ClientEvent, ClientSession, CompressionChoice, Encoded, ErrorKind, Estimate,
     FRAME_HEADER_BYTES, Finished, Frame, INSTANCE_BYTES, Instance, Kind, Known, PartRequest,
     PlanRequest, Planned, PlannedPart, PriceSet, Query, Report, ServerError, ServerEvent,
-    ServerSession, Started,
+    ServerSession, Started, Unfit,
 };
 
 /// A stream of random numbers (xorshift64*).
@@ -112,6 +112,7 @@ impl Random {
             checksums: [Checksums::Auto, Checksums::On, Checksums::Off][self.below(3)],
             plan_only: self.below(2) == 0,
             estimate: self.below(2) == 0,
+            unfit: [Unfit::Error, Unfit::Null, Unfit::Text][self.below(3)],
             ..drive::query(&self.text())
         }
     }
@@ -224,15 +225,17 @@ impl Pair {
     }
 
     fn statement(&mut self, random: &mut Random) {
-        let query = random.query();
+        let mut query = random.query();
         let limits = query.limits;
         let mut out = Vec::new();
-        let heard = if query.plan_only || query.estimate || random.below(2) == 0 {
+        let heard = if query.plan_only || random.below(2) == 0 {
             self.client.query(query.clone(), &mut out).unwrap();
             let ClientEvent::Query(heard) = self.heard(out) else { panic!("not a query") };
             heard
         } else {
             let ticket = random.ticket();
+            // A part has no flags.
+            query = Query { estimate: false, unfit: Unfit::Error, ..query };
             let part = PartRequest { query: query.clone(), ticket: ticket.clone() };
             self.client.part(part, &mut out).unwrap();
             let ClientEvent::Part(heard) = self.heard(out) else { panic!("not a part") };

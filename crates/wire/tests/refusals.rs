@@ -5,7 +5,7 @@
 mod drive;
 
 use dray_format::Schema;
-use dray_wire::{ClientSession, PartRequest, PlanRequest, Query};
+use dray_wire::{ClientSession, PartRequest, PlanRequest, Query, Unfit};
 
 fn frame(kind: u8, payload: &[u8]) -> Vec<u8> {
     let mut bytes = u32::try_from(payload.len()).unwrap().to_le_bytes().to_vec();
@@ -71,8 +71,8 @@ fn plans_are_not_sent_to_older_servers() {
 
 /// A server of an older version would end the connection.
 #[test]
-fn questions_for_estimates_are_not_sent_to_older_servers() {
-    let flags = |version: u8| {
+fn newer_flags_are_not_sent_to_older_servers() {
+    let flags = |version: u8, query: &Query| {
         let mut session = ClientSession::default();
         session.hello("", "test", "", &mut Vec::new()).unwrap();
         // Without names, a source and a dialect.
@@ -80,8 +80,13 @@ fn questions_for_estimates_are_not_sent_to_older_servers() {
         let (raw, payload) = bytes.split_first_chunk().unwrap();
         session.message(session.frame(raw).unwrap(), payload).unwrap();
         let mut out = Vec::new();
-        session.query(Query { estimate: true, ..drive::query("SELECT 1") }, &mut out).unwrap();
-        out.last().copied()
+        session.query(query.clone(), &mut out).map(|()| out.last().copied())
     };
-    assert_eq!((flags(6), flags(7)), (Some(0), Some(8)));
+    let watched = Query { estimate: true, ..drive::query("SELECT 1") };
+    assert_eq!(flags(6, &watched).unwrap(), Some(0));
+    assert_eq!(flags(7, &watched).unwrap(), Some(8));
+    let unfit = Query { unfit: Unfit::Null, ..drive::query("SELECT 1") };
+    let refused = flags(6, &unfit).unwrap_err();
+    assert!(refused.to_string().contains("update the server"), "{refused}");
+    assert_eq!(flags(7, &unfit).unwrap(), Some(16));
 }

@@ -14,8 +14,11 @@ use arrow::array::RecordBatch;
 use dray_format::arrow::{batch_from_arrow, schema_from_arrow};
 use dray_format::{Checksum, ChunkKind, Compression, write};
 use dray_net::{Wait, is_timeout, write_all};
+use dray_pgtypes::NonFinite;
 use dray_wire::partition::PartDescriptor;
-use dray_wire::{ClientSession, PASS_PREFIX, PartRequest, Query, RowLayout, Secret, ServerEvent};
+use dray_wire::{
+    ClientSession, PASS_PREFIX, PartRequest, Query, RowLayout, Secret, ServerEvent, Unfit,
+};
 
 use self::greeting::Greeting;
 use self::transport::Transport;
@@ -264,7 +267,14 @@ impl Source for DraySource {
         if self.broken {
             return Err(Error::usage("the connection is broken; connect again"));
         }
-        check_options(options)?;
+        // What becomes of the values of a part is in its plan.
+        let unfit = match (&ticket, self.dialect) {
+            (None, Some(SourceKind::Postgres | SourceKind::Mysql)) => unfit(&options.postgres)?,
+            _ => {
+                check_options(&options.postgres)?;
+                Unfit::Error
+            }
+        };
         let query = Query {
             statement: 1,
             sql: sql.to_owned(),
@@ -275,8 +285,8 @@ impl Source for DraySource {
             checksums: options.checksums,
             plan_only: options.plan_only,
             layout,
-            // That of a part is in its plan.
             estimate: options.estimate && ticket.is_none(),
+            unfit,
         };
         let mut out = Vec::new();
         let appended = match ticket {
@@ -358,13 +368,23 @@ impl Drop for DraySource {
     }
 }
 
+/// What becomes of a source's unfit values. Refuses the other options.
+fn unfit(options: &PostgresOptions) -> Result<Unfit> {
+    check_options(&PostgresOptions { nonfinite: NonFinite::Error, ..options.clone() })?;
+    Ok(match options.nonfinite {
+        NonFinite::Error => Unfit::Error,
+        NonFinite::Null => Unfit::Null,
+        NonFinite::Text => Unfit::Text,
+    })
+}
+
 /// Refuses options that a Dray server would ignore.
-fn check_options(options: &QueryOptions) -> Result<()> {
-    match options.postgres == PostgresOptions::default() {
+fn check_options(options: &PostgresOptions) -> Result<()> {
+    match *options == PostgresOptions::default() {
         true => Ok(()),
         false => Err(Error::usage(
-            "extension, numeric, nonfinite, partitions, partition_by and ordered are for \
-             PostgreSQL and MySQL themselves; this is a Dray server",
+            "extension, numeric, partitions, partition_by and ordered are for PostgreSQL and MySQL \
+             themselves, and nonfinite for whole results of them; this is a Dray server",
         )),
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use dray_format::{Limits, Schema};
 use dray_wire::{
     Checksums, CompressionChoice, ErrorKind, Estimate, PartRequest, PlanRequest, Planned,
-    PlannedPart, Query, RowLayout, ServerError,
+    PlannedPart, Query, RowLayout, ServerError, Unfit,
 };
 use tracing::info;
 
@@ -103,6 +103,7 @@ async fn plan_to_end(connection: &mut Connection, request: PlanRequest) -> Resul
         plan_only: true,
         layout: RowLayout::Chunks,
         estimate: false,
+        unfit: Unfit::Error,
     });
     let duration = Duration::from_millis(lease_ms);
     let share = connection.share.take();

@@ -161,6 +161,7 @@ pub(super) fn source_statement(query: &Query) -> Result<Statement, ServerError> 
         limits: query.limits,
         plan_only: query.plan_only,
         estimate: query.estimate,
+        unfit: query.unfit,
     })
 }
 

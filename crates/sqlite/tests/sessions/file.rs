@@ -48,13 +48,7 @@ impl File {
 
 /// A statement without parameters.
 pub fn statement(sql: &str) -> Statement {
-    Statement {
-        sql: sql.to_owned(),
-        parameters: None,
-        limits: Default::default(),
-        plan_only: false,
-        estimate: false,
-    }
+    Statement { sql: sql.to_owned(), ..Statement::default() }
 }
 
 /// A result.

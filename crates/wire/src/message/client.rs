@@ -16,6 +16,8 @@ const LAYOUT_SHIFT: u32 = 1;
 const LAYOUT_MASK: u8 = 0b11;
 /// Where they say that somebody watches.
 const ESTIMATE_SHIFT: u32 = 3;
+/// Where they say what becomes of unfit values.
+const UNFIT_SHIFT: u32 = 4;
 
 /// The client's first message.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -217,6 +219,19 @@ impl std::str::FromStr for RowLayout {
     }
 }
 
+/// What becomes of values that a column's type can't hold: the option nonfinite (protocol.md
+/// section 2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Unfit {
+    /// An error.
+    #[default]
+    Error = 0,
+    /// NULL.
+    Null = 1,
+    /// Text, as all columns of such types.
+    Text = 2,
+}
+
 /// A statement to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
@@ -241,6 +256,8 @@ pub struct Query {
     pub layout: RowLayout,
     /// Whether an estimate is worth a question to the source, since somebody watches the progress.
     pub estimate: bool,
+    /// What becomes of the source's values that Arrow can't hold.
+    pub unfit: Unfit,
 }
 
 impl Query {
@@ -250,6 +267,13 @@ impl Query {
         decoded_bytes_max: 64 << 20,
         row_bytes_max: 64 << 20,
     };
+
+    pub(super) fn flags(&self) -> u8 {
+        u8::from(self.plan_only)
+            | (self.layout as u8) << LAYOUT_SHIFT
+            | u8::from(self.estimate) << ESTIMATE_SHIFT
+            | (self.unfit as u8) << UNFIT_SHIFT
+    }
 
     /// Encodes parameters: their schema, then a chunk with one row.
     ///
@@ -308,10 +332,7 @@ impl Message for Query {
         }
         out.extend_from_slice(&self.chunk_rows.to_le_bytes());
         out.extend_from_slice(&self.compression.codes());
-        let flags = u8::from(self.plan_only)
-            | (self.layout as u8) << LAYOUT_SHIFT
-            | u8::from(self.estimate) << ESTIMATE_SHIFT;
-        out.extend_from_slice(&[self.checksums as u8, flags]);
+        out.extend_from_slice(&[self.checksums as u8, self.flags()]);
         Ok(())
     }
 
@@ -339,6 +360,7 @@ impl Message for Query {
             plan_only: false,
             layout: RowLayout::Chunks,
             estimate: false,
+            unfit: Unfit::Error,
         };
         let flags = cursor.u8("flags")?;
         query.plan_only = flags & 1 == 1;
@@ -348,10 +370,12 @@ impl Message for Query {
             2 => RowLayout::Either,
             _ => return Err(invalid(format!("flags {flags}, whose layout is 3"))),
         };
-        query.estimate = match flags >> ESTIMATE_SHIFT {
-            0 => false,
-            1 => true,
-            _ => return Err(invalid(format!("flags {flags}, expected less than 16"))),
+        query.estimate = (flags >> ESTIMATE_SHIFT) & 1 == 1;
+        query.unfit = match flags >> UNFIT_SHIFT {
+            0 => Unfit::Error,
+            1 => Unfit::Null,
+            2 => Unfit::Text,
+            _ => return Err(invalid(format!("flags {flags}, expected less than 48"))),
         };
         check_limits(&query.limits)?;
         Ok(query)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dray_format::{Cursor, ErrorKind as FormatErrorKind, Schema, crc32c, put_bytes};
 
-use super::{DIGEST_BYTES, Message, Query, RowLayout, invalid, put_count};
+use super::{DIGEST_BYTES, Message, Query, invalid, put_count};
 use crate::frame::Kind;
 use crate::{ProtocolError, Refusal, Result, Secret};
 
@@ -99,7 +99,7 @@ impl Message for PartRequest {
 
     fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
         let query = Query::read(cursor)?;
-        if query.plan_only || query.estimate || query.layout != RowLayout::Chunks {
+        if query.flags() != 0 {
             return Err(invalid("a part with flags"));
         }
         let ticket = cursor.bytes("ticket")?;

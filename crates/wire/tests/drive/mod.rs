@@ -11,7 +11,7 @@ use dray_page::{ColumnsBuilder, Layout, PAGE_BYTES, PagePool, VerifiedPage};
 use dray_wire::{
     Checksums, ClientEvent, ClientSession, CompressionChoice, Estimate, FRAME_HEADER_BYTES,
     Finished, Instance, Kind, PASS_PREFIX, PartRequest, PlanRequest, Planned, PlannedPart,
-    ProtocolError, Query, RowLayout, ServerEvent, ServerSession, Started,
+    ProtocolError, Query, RowLayout, ServerEvent, ServerSession, Started, Unfit,
 };
 
 /// The most bytes of columns that are made of a page.
@@ -93,6 +93,7 @@ pub fn query(sql: &str) -> Query {
         plan_only: false,
         layout: RowLayout::Chunks,
         estimate: false,
+        unfit: Unfit::Error,
     }
 }
 

@@ -64,7 +64,7 @@ impl DraySource {
         cancel: CancelCheck<'_>,
     ) -> Result<PlannedParts> {
         self.check_free()?;
-        check_options(query)?;
+        check_options(&query.postgres)?;
         let request = PlanRequest {
             statement: 0,
             sql: sql.to_owned(),
