@@ -28,6 +28,9 @@ pub struct HoldOptions {
     pub connections_max: usize,
     /// How long they are held at most.
     pub lease: Duration,
+    /// As for [`OtherConnections`](crate::OtherConnections), where the number of parts is left to
+    /// the size of the table.
+    pub may_lock: bool,
 }
 
 /// A statement as parts, each of which can be read as often as wanted and by several threads at a

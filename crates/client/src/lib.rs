@@ -53,8 +53,8 @@ pub use held_plan::{HeldPlan, HoldOptions, Lent};
 pub use lease::{ConnectionSlot, Lease, LeaseError};
 pub use objects::Objects;
 pub use options::{
-    ConnectOptions, ExtensionChoice, ParameterTyping, Partitions, PostgresOptions, QueryOptions,
-    timeout_from_seconds,
+    ConnectOptions, ExtensionChoice, OtherConnections, ParameterTyping, Partitions,
+    PostgresOptions, QueryOptions, timeout_from_seconds,
 };
 pub use partition::{Part, Plan, PlanOptions, Proof};
 pub use results::Results;

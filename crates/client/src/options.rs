@@ -184,6 +184,16 @@ impl std::fmt::Display for Partitions {
     }
 }
 
+/// The connections besides its own over which a statement may be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OtherConnections {
+    /// The most of them.
+    pub at_most: usize,
+    /// Whether they may begin under MySQL's `FLUSH TABLES WITH READ LOCK`, which holds back other
+    /// sessions for a moment.
+    pub may_lock: bool,
+}
+
 /// Whether to use PostgreSQL's extension `dray`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ExtensionChoice {

@@ -21,7 +21,7 @@ use self::part::PartDigest;
 use crate::connection::Connection;
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory::{Arena, TABLE_BLOCK_BYTES};
-use crate::options::QueryOptions;
+use crate::options::{OtherConnections, QueryOptions};
 use crate::source::{
     Event, ReceiveContext, ReceivedBatch, ReceivedPage, Source, SourceKind, Start, cancelled,
     out_of_turn,
@@ -53,8 +53,8 @@ impl Connection {
         Results::start(connection, sql, options, RowLayout::Chunks, watch)
     }
 
-    /// Runs a statement over several connections besides this one, and no more than `at_most`. All
-    /// see one snapshot in transactions that only read. Returns how many read it, too. If this
+    /// Runs a statement over several connections besides this one, within the limits of `others`.
+    /// All see one snapshot in transactions that only read. Returns how many read it, too. If this
     /// connection is to read it, nothing runs, and half a sentence tells why.
     ///
     /// # Errors
@@ -63,12 +63,12 @@ impl Connection {
         &mut self,
         sql: &str,
         options: &QueryOptions,
-        at_most: usize,
+        others: OtherConnections,
         watch: Option<Watch>,
     ) -> Result<Result<(Results<&mut Self>, usize), String>> {
         let mut starting = Starting::new(watch);
         let started = starting
-            .run(self, |source, cancel| source.start_over_several(sql, options, at_most, cancel))?;
+            .run(self, |source, cancel| source.start_over_several(sql, options, others, cancel))?;
         match started {
             Ok(count) => Ok(Ok((Results::started(self, options, starting)?, count))),
             Err(why) => Ok(Err(why)),

@@ -40,7 +40,7 @@ use self::postgres::PostgresSource;
 use crate::error::{Error, ErrorKind, Result};
 use crate::held_plan::HoldOptions;
 use crate::memory::Arena;
-use crate::options::{ConnectOptions, QueryOptions};
+use crate::options::{ConnectOptions, OtherConnections, QueryOptions};
 use crate::partition::PlanOptions;
 use crate::stats::TransferPath;
 use crate::transaction::Transaction;
@@ -133,9 +133,9 @@ pub(crate) trait Source: Debug + Send {
         cancel: CancelCheck<'_>,
     ) -> Result<()>;
 
-    /// Starts a statement over at most so many connections besides this one, all of which see one
-    /// snapshot and only read. Returns how many read it; if this connection is to read it, why,
-    /// with nothing started.
+    /// Starts a statement over other connections than this one, all of which see one snapshot and
+    /// only read. Returns how many read it; if this connection is to read it, why, with nothing
+    /// started.
     ///
     /// # Errors
     /// When the connection breaks or the statement is cancelled.
@@ -143,10 +143,10 @@ pub(crate) trait Source: Debug + Send {
         &mut self,
         sql: &str,
         options: &QueryOptions,
-        at_most: usize,
+        others: OtherConnections,
         cancel: CancelCheck<'_>,
     ) -> Result<Result<usize, String>> {
-        let _ = (sql, options, at_most, cancel);
+        let _ = (sql, options, others, cancel);
         Ok(Err("it has no others".to_owned()))
     }
 

@@ -20,18 +20,27 @@ pub(crate) struct Settings {
     options: ConnectOptions,
     pub(crate) dialect: Dialect,
     pub(crate) writable: bool,
+    /// The most connections that read a table, if whoever runs the server has allowed several.
+    pub(crate) partitions: Option<usize>,
 }
 
 impl Database {
     /// The database at `uri`. It takes statements that read, in transactions that are read-only,
     /// unless it is `writable`.
-    pub(crate) fn new(name: &str, uri: &str, writable: bool, dialect: Dialect) -> Self {
+    pub(crate) fn new(
+        name: &str,
+        uri: &str,
+        writable: bool,
+        partitions: Option<u8>,
+        dialect: Dialect,
+    ) -> Self {
         let options = ConnectOptions {
             client: concat!("dray-relay ", env!("CARGO_PKG_VERSION")).to_owned(),
             ..ConnectOptions::default()
         };
         let name = name.to_owned();
-        Self(Arc::new(Settings { name, uri: uri.into(), options, dialect, writable }))
+        let (uri, partitions) = (uri.into(), partitions.map(usize::from));
+        Self(Arc::new(Settings { name, uri, options, dialect, writable, partitions }))
     }
 }
 

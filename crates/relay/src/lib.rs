@@ -25,7 +25,8 @@ use self::database::Database;
 pub use self::jdbc::JdbcOptions;
 
 /// The database at `uri`, under the name that clients use. Unless it is `writable`, it takes only
-/// statements that read.
+/// statements that read. With `partitions`, at most so many connections read a table, of MySQL,
+/// too, where they hold back other sessions for a moment.
 ///
 /// # Errors
 /// A sentence without the uri, which may have a password, if no such source is known, or what it
@@ -34,13 +35,20 @@ pub fn source(
     name: &str,
     uri: &str,
     writable: bool,
+    partitions: Option<u8>,
     jdbc: &JdbcOptions,
 ) -> Result<Arc<dyn Driver>, String> {
-    let database = |dialect| Arc::new(Database::new(name, uri, writable, dialect));
+    let database = |dialect| Arc::new(Database::new(name, uri, writable, partitions, dialect));
     let bridge = |command| Arc::new(Bridge::new(name, command, uri, writable));
     Ok(match uri.split_once(':').map(|(scheme, _)| scheme) {
         Some("postgresql" | "postgres") => database(Dialect::Postgres),
         Some("mysql" | "mariadb") => database(Dialect::Mysql),
+        Some(_) if partitions.is_some() => {
+            return Err(format!(
+                "the source {name} is neither PostgreSQL, MySQL nor MariaDB, so there is no \
+                 --source-partitions for it"
+            ));
+        }
         Some("mongodb" | "mongodb+srv") => Arc::new(Mongo::new(name, uri, writable)?),
         Some("hive" | "spark" | "impala") => Arc::new(Hive::new(name, uri, writable)?),
         Some("sqlite") => Arc::new(Sqlite::new(name, uri, writable)?),

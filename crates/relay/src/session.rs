@@ -5,8 +5,8 @@ use std::num::NonZero;
 use std::sync::Arc;
 
 use dray_client::{
-    Connection, Error, HoldOptions, Limits, NonFinite, Part, Partitions, PlanOptions,
-    PostgresOptions, QueryOptions, Results, SourceKind, Transaction, Verdict, Watch,
+    Connection, Error, HoldOptions, Limits, NonFinite, OtherConnections, Part, Partitions,
+    PlanOptions, PostgresOptions, QueryOptions, Results, SourceKind, Transaction, Verdict, Watch,
 };
 use dray_driver::{
     BATCH_BYTES_MAX, Dialect, Division, Parts, ServerError, Sink, Statement, Stopped, Unfit,
@@ -21,7 +21,7 @@ use crate::parts::{MysqlParts, PostgresParts};
 /// in a transaction can't run the statement again.
 const COLUMNS_CHANGED: &str = "0A000";
 /// Why one connection reads, if no others may.
-const FEW_FREE: &str = "the number of the source's free connections is small";
+const FEW_FREE: &str = "this machine or the number of the source's free connections is small";
 
 /// A session of a database.
 pub(crate) struct Session {
@@ -114,15 +114,18 @@ impl Session {
         if statement.plan_only {
             return Ok(Some(String::new()));
         }
+        let Settings { dialect, partitions, .. } = *self.database;
         let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
-        // One more, which MariaDB's need while they begin.
-        let connections = sink.reserve(processors + 1);
+        let readers_max = partitions.map_or(processors, |allowed| allowed.min(processors));
+        // One more, which those of MySQL and MariaDB need while they begin.
+        let at_most = sink.reserve(readers_max + usize::from(dialect == Dialect::Mysql));
         let mut why = FEW_FREE.to_owned();
-        if connections > 1 {
+        if at_most > 1 {
             let mut options = query_options(statement);
             options.postgres.partitions = Partitions::Auto;
+            let others = OtherConnections { at_most, may_lock: partitions.is_some() };
             let (sql, watch) = (&statement.sql, Some(watch(sink)));
-            match self.connection.query_over_several(sql, &options, connections, watch)? {
+            match self.connection.query_over_several(sql, &options, others, watch)? {
                 Ok((results, count)) => {
                     sink.reserve(count);
                     sink.tell_path(&results.stats().path.reason);
@@ -248,7 +251,7 @@ impl dray_driver::Session for Session {
                 planned.and_then(|plan| Ok(Arc::new(PostgresParts::new(database, plan)?) as _))
             }
             Dialect::Mysql => {
-                let hold = hold_options(division);
+                let hold = hold_options(&database, division);
                 let held = self.connection.hold_parts(&statement.sql, &options, &hold, &mut cancel);
                 held.map(|plan| Arc::new(MysqlParts::new(database, plan)) as _)
             }
@@ -280,7 +283,9 @@ fn plan_options(division: &Division) -> Result<PlanOptions, Error> {
     })
 }
 
-fn hold_options(division: &Division) -> HoldOptions {
+fn hold_options(database: &Settings, division: &Division) -> HoldOptions {
     let Division { parts_max: at_most, lease, connections_max, .. } = *division;
-    HoldOptions { at_most, connections_max, lease }
+    let connections_max =
+        database.partitions.map_or(connections_max, |allowed| allowed.min(connections_max));
+    HoldOptions { at_most, connections_max, lease, may_lock: database.partitions.is_some() }
 }

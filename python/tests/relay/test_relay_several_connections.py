@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from mysql_server import MariaServer
+from mysql_server import MariaServer, sequence
 from postgres_server import PostgresServer
 from relay_server import relay, sources, wait_until
 from server import binary
@@ -95,8 +95,8 @@ def test_connections_are_left_to_others(
     ):
         assert connection.query("SELECT id, t FROM large").arrow().num_rows == ROWS
         assert readers(large, start) == 0
-        few = "; one connection: the number of the source's free connections is small"
-        assert path(connection, "SELECT id FROM large WHERE id = 7").endswith(few)
+        why = path(connection, "SELECT id FROM large WHERE id = 7")
+        assert why.endswith("the number of the source's free connections is small")
 
 
 def test_a_large_table_of_mariadb(large_of_maria: MariaServer, files: Path) -> None:
@@ -119,6 +119,49 @@ def test_a_large_table_of_mariadb(large_of_maria: MariaServer, files: Path) -> N
             assert (len(set(ids)), ids.sum()) == (ROWS, SUM)
         # Without the one that asks, and the first look of the server, which it may leave out.
         assert least <= connections() - before - 2 <= most
+
+
+def test_a_large_table_of_mysql(start_mysql: Callable[[str], MariaServer], files: Path) -> None:
+    """The lock under which several begin may hold others back, so the server's options allow it."""
+    mysql = start_mysql("mysql-8.0")
+    mysql.run(
+        "CREATE TABLE large (id int PRIMARY KEY, t text)",
+        f"INSERT INTO large SELECT seq, repeat(md5(seq), 9) FROM ({sequence(ROWS)}) numbers",
+        "CREATE TABLE small (id int PRIMARY KEY)",
+        "INSERT INTO small VALUES (1)",
+        "ANALYZE TABLE large, small",
+    )
+    try:
+        for options, expected in (
+            ([], "one connection: FLUSH TABLES WITH READ LOCK may hold back other sessions"),
+            (["--source-partitions", "shop=2"], "2 connections, one snapshot"),
+        ):
+            with (
+                relay(str(files), *sources(shop=mysql.uri()), *options) as server,
+                dray.connect(server.uri("shop")) as connection,
+            ):
+                with connection.query("SELECT id, t FROM large") as result:
+                    ids = result.arrow()["id"].to_numpy()
+                    assert (len(set(ids)), ids.sum()) == (ROWS, SUM - ROWS)
+                    assert result.stats is not None and expected in result.stats.path_reason
+                assert "one connection: " in path(connection, "SELECT id FROM small")
+    finally:
+        mysql.run("DROP TABLE large, small")
+
+
+@pytest.mark.parametrize(
+    ("uri", "limit", "message"),
+    [
+        ("mysql://u@localhost/d", "shop=1", "--source-partitions shop=1: expected 2 to 64"),
+        ("mysql://u@localhost/d", "shop=65", "expected 2 to 64"),
+        ("mysql://u@localhost/d", "other=2", "there is no source other"),
+        ("sqlite:notes.db", "shop=2", "neither PostgreSQL, MySQL nor MariaDB"),
+    ],
+)
+def test_limits_that_are_refused(uri: str, limit: str, message: str) -> None:
+    command = [binary(), "serve", "--source", f"shop={uri}", "--source-partitions", limit]
+    refused = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert refused.returncode != 0 and message in refused.stderr
 
 
 def test_how_a_source_was_read(

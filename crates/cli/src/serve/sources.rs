@@ -1,6 +1,7 @@
 //! The options of `dray serve` for sources and for who may use them.
 
 use std::ffi::OsString;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -11,6 +12,9 @@ use dray_server::{Grant, SourceOptions};
 use dray_sort::ByteSize;
 
 use super::read_token;
+
+/// How many connections may read a table, if the user says so.
+const PARTITIONS: RangeInclusive<u8> = 2..=64;
 
 /// What a source may be.
 #[derive(Debug, Args)]
@@ -25,6 +29,11 @@ pub(crate) struct Arguments {
     /// Maximum open connections to a source; further clients wait [default: 16]
     #[arg(long, value_name = "NAME=N")]
     source_connections: Vec<Named<u16>>,
+    /// Maximum connections that read a large table of a source, 2 to 64; of MySQL, too, where they
+    /// begin under FLUSH TABLES WITH READ LOCK [default: one for MySQL, as many as this machine has
+    /// processors for PostgreSQL and MariaDB]
+    #[arg(long, value_name = "NAME=N")]
+    source_partitions: Vec<Named<u8>>,
     /// Take all statements for this source, not only those that read
     #[arg(long, value_name = "NAME")]
     source_writable: Vec<String>,
@@ -94,7 +103,9 @@ impl Arguments {
         }
         let known = |name: &String| sources.iter().any(|source| source.name == *name);
         let limited = self.source_connections.iter().map(|limit| &limit.name);
-        if let Some(name) = limited.chain(&self.source_writable).find(|name| !known(name)) {
+        let divided = self.source_partitions.iter().map(|limit| &limit.name);
+        let mut named = limited.chain(divided).chain(&self.source_writable);
+        if let Some(name) = named.find(|name| !known(name)) {
             return Err(format!("there is no source {name}: name it with --source"));
         }
         let grants = self.grant.iter().map(|grant| {
@@ -110,7 +121,12 @@ impl Arguments {
             class_path: self.jdbc_classpath.clone(),
             memory_bytes: self.jdbc_memory.0,
         };
-        let driver = dray_relay::source(name, uri, writable, &jdbc)?;
+        let partitions = self.source_partitions.iter().rfind(|limit| limit.name == name);
+        let partitions = partitions.map(|limit| limit.value);
+        if let Some(count) = partitions.filter(|count| !PARTITIONS.contains(count)) {
+            return Err(format!("--source-partitions {name}={count}: expected 2 to 64"));
+        }
+        let driver = dray_relay::source(name, uri, writable, partitions, &jdbc)?;
         let mut options = SourceOptions::new(name.to_owned(), driver);
         for limit in self.source_connections.iter().filter(|limit| limit.name == name) {
             if limit.value == 0 {

@@ -46,7 +46,9 @@ use super::partitioned::{Connections, FailedConnections, PartitionedScan, SmallT
 use super::{Event, HeldParts, PlannedParts, ReceiveContext, Source, SourceKind, TextRows, cancel};
 use crate::error::{Error, ErrorKind, Result};
 use crate::held_plan::HoldOptions;
-use crate::options::{ConnectOptions, ExtensionChoice, Partitions, PostgresOptions, QueryOptions};
+use crate::options::{
+    ConnectOptions, ExtensionChoice, OtherConnections, Partitions, PostgresOptions, QueryOptions,
+};
 use crate::partition::PlanOptions;
 use crate::stats::{PathKind, TransferPath};
 use crate::transaction::{Isolation, Transaction};
@@ -73,15 +75,17 @@ pub(crate) struct MysqlSource {
     own: OwnTransaction,
 }
 
-/// The most connections and ranges that a table is divided for.
+/// What a table is divided for.
 #[derive(Debug, Clone, Copy)]
 struct Size {
     connections_max: usize,
     ranges_max: usize,
+    /// Whether the lock may hold back other sessions, if no number of connections was asked for.
+    may_lock: bool,
 }
 
 impl Size {
-    const ANY: Self = Self { connections_max: usize::MAX, ranges_max: usize::MAX };
+    const ANY: Self = Self { connections_max: usize::MAX, ranges_max: usize::MAX, may_lock: false };
 }
 
 /// A table in ranges, and the connections to read it over.
@@ -184,17 +188,15 @@ impl MysqlSource {
         };
     }
 
-    /// Starts a statement over several connections, and no more than `at_most`, unless there is a
-    /// reason not to.
+    /// Starts a statement over several connections, unless there is a reason not to.
     fn start_partitioned(
         &mut self,
         sql: &str,
         options: &QueryOptions,
-        at_most: usize,
+        size: Size,
         cancel: CancelCheck<'_>,
     ) -> Result<Result<usize, Reason>> {
         let began = Instant::now();
-        let size = Size { connections_max: at_most, ..Size::ANY };
         let Divided { table, snapshot, timeout } = match self.divide(sql, options, size, cancel)? {
             Ok(divided) => divided,
             Err(reason) => return Ok(Err(reason)),
@@ -222,7 +224,7 @@ impl MysqlSource {
         size: Size,
         cancel: CancelCheck<'_>,
     ) -> Result<Result<Divided, Reason>> {
-        let (scan, asked) = match self.candidate(sql, options) {
+        let (scan, asked) = match self.candidate(sql, options, size.may_lock) {
             Ok(candidate) => candidate,
             Err(reason) => return Ok(Err(reason)),
         };
@@ -276,6 +278,7 @@ impl MysqlSource {
         &self,
         sql: &str,
         options: &QueryOptions,
+        may_lock: bool,
     ) -> Result<(TableScan, Option<usize>), Reason> {
         let session = &self.connection.session;
         let by_primary_key = options.postgres.partition_by.is_none();
@@ -294,7 +297,7 @@ impl MysqlSource {
         }
         let scan = TableScan::parse(sql, session.escapes()).map_err(Reason::NotSplittable)?;
         match (asked, CommitLock::of(&self.connection)) {
-            (None, CommitLock::FlushTables) => Err(Reason::LockNotAsked),
+            (None, CommitLock::FlushTables) if !may_lock => Err(Reason::LockNotAsked),
             _ => Ok((scan, asked)),
         }
     }
@@ -419,7 +422,7 @@ impl Source for MysqlSource {
         let refused = match options.postgres.partitions {
             Partitions::Exactly(1) => None,
             _ if options.plan_only => None,
-            _ => match self.start_partitioned(sql, options, usize::MAX, cancel)? {
+            _ => match self.start_partitioned(sql, options, Size::ANY, cancel)? {
                 Ok(_) => return Ok(()),
                 Err(reason) => Some(reason),
             },
@@ -442,17 +445,18 @@ impl Source for MysqlSource {
         &mut self,
         sql: &str,
         options: &QueryOptions,
-        at_most: usize,
+        others: OtherConnections,
         cancel: CancelCheck<'_>,
     ) -> Result<Result<usize, String>> {
+        let OtherConnections { at_most, may_lock } = others;
         // One more takes the lock under which they begin.
-        let workers_max = at_most.saturating_sub(1);
-        if workers_max < 2 {
+        let size = Size { connections_max: at_most.saturating_sub(1), may_lock, ..Size::ANY };
+        if size.connections_max < 2 {
             return Ok(Err(Reason::FewConnections.to_string()));
         }
         self.running = Running::None;
         self.estimate = Estimate::default();
-        let started = self.start_partitioned(sql, options, workers_max, cancel)?;
+        let started = self.start_partitioned(sql, options, size, cancel)?;
         Ok(started.map_err(|reason| reason.to_string()))
     }
 

@@ -48,7 +48,7 @@ use super::frames::DecoderCache;
 use super::partitioned::{Connections, Distance, PartitionedScan};
 use super::{Event, PlannedParts, ReceiveContext, Source, SourceKind, TextRows, cancel};
 use crate::error::{Error, ErrorKind, Result};
-use crate::options::{ConnectOptions, ExtensionChoice, Partitions, QueryOptions};
+use crate::options::{ConnectOptions, ExtensionChoice, OtherConnections, Partitions, QueryOptions};
 use crate::partition::PlanOptions;
 use crate::stats::TransferPath;
 use crate::transaction::{Isolation, Transaction};
@@ -410,11 +410,11 @@ impl Source for PostgresSource {
         &mut self,
         sql: &str,
         options: &QueryOptions,
-        at_most: usize,
+        others: OtherConnections,
         cancel: CancelCheck<'_>,
     ) -> Result<Result<usize, String>> {
         self.scan = Scan::None;
-        Ok(match self.start_partitioned(sql, options, at_most, cancel)? {
+        Ok(match self.start_partitioned(sql, options, others.at_most, cancel)? {
             Decision::Run(count) => Ok(count),
             Decision::Refused(reason) => Err(reason.to_string()),
         })

@@ -41,7 +41,8 @@ impl MysqlSource {
             Ok(partitions) => {
                 let mut query = query.clone();
                 query.postgres.partitions = partitions;
-                let size = Size { connections_max: hold.connections_max, ranges_max };
+                let HoldOptions { connections_max, may_lock, .. } = *hold;
+                let size = Size { connections_max, ranges_max, may_lock };
                 self.divide(sql, &query, size, cancel)?
             }
         };

@@ -113,7 +113,7 @@ impl fmt::Display for Reason {
             }
             Self::LockNotAsked => {
                 "FLUSH TABLES WITH READ LOCK may hold back other sessions, so several connections \
-                 must be asked for (partitions)"
+                 must be asked for (partitions, or --source-partitions of a Dray server)"
             }
             Self::LongStatement => {
                 "FLUSH TABLES WITH READ LOCK would wait for a statement that has run for more than \
