@@ -32,15 +32,25 @@ class Error(Exception):
         What the user can do about it.
     sqlstate : str or None
         The server's SQLSTATE, five characters.
+    code : int or None
+        The number of an error of MySQL's or MariaDB's, such as 1205 for a lock that was waited for
+        too long. Many of their errors share the SQLSTATE HY000.
     """
 
     kind: str = "error"
 
-    def __init__(self, message: str, hint: str | None = None, sqlstate: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        hint: str | None = None,
+        sqlstate: str | None = None,
+        code: int | None = None,
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
         self.sqlstate = sqlstate
+        self.code = code
 
     def __str__(self) -> str:
         return f"{self.message} ({self.hint})" if self.hint else self.message

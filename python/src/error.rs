@@ -32,22 +32,22 @@ pub(crate) fn exception(py: Python<'_>, error: &Error) -> PyErr {
     if let Some(cause) = error.source() {
         message = format!("{message}: {cause}");
     }
-    build(py, class_name(error.kind()), &message, error.hint(), error.sqlstate())
+    build(py, class_name(error.kind()), &message, error.hint(), error.sqlstate(), error.code())
 }
 
 /// The exception for a call that is wrong: a bad argument, or a call at the wrong moment.
 pub(crate) fn usage(py: Python<'_>, message: &str, hint: Option<&str>) -> PyErr {
-    build(py, class_name(ErrorKind::Usage), message, hint, None)
+    build(py, class_name(ErrorKind::Usage), message, hint, None, None)
 }
 
 /// The exception for a failure while a statement or a sort runs.
 pub(crate) fn execution(py: Python<'_>, message: &str) -> PyErr {
-    build(py, class_name(ErrorKind::Execution), message, None, None)
+    build(py, class_name(ErrorKind::Execution), message, None, None, None)
 }
 
 /// The exception for a cancelled statement.
 pub(crate) fn cancelled(py: Python<'_>) -> PyErr {
-    build(py, class_name(ErrorKind::Cancelled), "the statement was cancelled", None, None)
+    build(py, class_name(ErrorKind::Cancelled), "the statement was cancelled", None, None, None)
 }
 
 /// The exception for a sort that failed.
@@ -65,7 +65,7 @@ pub(crate) fn sort_exception(py: Python<'_>, error: &dray_sort::Error) -> PyErr 
         Error::Internal(_) => (ErrorKind::Internal, None),
         _ => (ErrorKind::Usage, None),
     };
-    build(py, class_name(kind), &error.to_string(), hint, None)
+    build(py, class_name(kind), &error.to_string(), hint, None, None)
 }
 
 /// Runs a function without Python's lock. A panic becomes an `InternalError`: pyo3's own exception
@@ -80,6 +80,7 @@ pub(crate) fn detached<T: Send>(py: Python<'_>, run: impl FnOnce() -> T + Send) 
             &text,
             Some("this is a defect; please report it"),
             None,
+            None,
         )
     })
 }
@@ -90,10 +91,11 @@ fn build(
     message: &str,
     hint: Option<&str>,
     sqlstate: Option<&str>,
+    code: Option<u32>,
 ) -> PyErr {
     let built = PyModule::import(py, "dray.errors").and_then(|module| {
         let class = module.getattr(class)?;
-        class.cast_into::<PyType>()?.call1((message, hint, sqlstate))
+        class.cast_into::<PyType>()?.call1((message, hint, sqlstate, code))
     });
     match built {
         Ok(exception) => PyErr::from_value(exception),

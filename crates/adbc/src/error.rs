@@ -6,6 +6,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use adbc_core::error::{Error, Result, Status};
 use dray_client::{ErrorKind, panic_text};
 
+/// The detail that is the number of a MySQL server's error, in decimal digits.
+const VENDOR_CODE: &str = "vendor_code";
+
 /// An error of this driver itself.
 pub(crate) fn failed(status: Status, message: impl Into<String>) -> Error {
     // C strings end at a NUL.
@@ -39,6 +42,11 @@ pub(crate) fn of_client(error: &dray_client::Error) -> Error {
     for (to, from) in converted.sqlstate.iter_mut().zip(sqlstate.bytes()) {
         *to = from as c_char;
     }
+    if let Some(code) = error.code().and_then(|code| i32::try_from(code).ok()) {
+        converted.vendor_code = code;
+        // Callers of ADBC 1.1 have a mark of that version in its place, and read details.
+        converted.details = Some(vec![(VENDOR_CODE.to_owned(), code.to_string().into_bytes())]);
+    }
     converted
 }
 
@@ -50,6 +58,11 @@ fn sqlstate_of(error: &Error) -> String {
 
 fn status(error: &dray_client::Error) -> Status {
     if error.is_read_timeout() {
+        return Status::Timeout;
+    }
+    // MySQL's `max_execution_time`, and a lock that was waited for too long: their SQLSTATE says
+    // nothing.
+    if matches!(error.code(), Some(3024 | 1205)) {
         return Status::Timeout;
     }
     let by_sqlstate =

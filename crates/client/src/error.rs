@@ -42,7 +42,7 @@ pub enum ErrorKind {
 }
 
 /// Why something failed: a kind, one sentence, its cause, and what the user can do. Displayed as
-/// `message: cause (hint)`.
+/// `message: cause (error 1205; hint)`, with the number of a server that has one.
 #[derive(Debug)]
 pub struct Error(Box<Inner>);
 
@@ -52,6 +52,8 @@ struct Inner {
     message: String,
     hint: String,
     sqlstate: String,
+    /// The server's number of the error; 0 if it is not the server's.
+    code: u32,
     /// The server was silent for `read_timeout`.
     is_read_timeout: bool,
     cause: Option<Box<dyn std::error::Error + Send + Sync>>,
@@ -64,6 +66,7 @@ impl Error {
             message: message.into(),
             hint: String::new(),
             sqlstate: String::new(),
+            code: 0,
             is_read_timeout: false,
             cause: None,
         }))
@@ -147,6 +150,13 @@ impl Error {
     pub fn sqlstate(&self) -> Option<&str> {
         Some(self.0.sqlstate.as_str()).filter(|sqlstate| !sqlstate.is_empty())
     }
+
+    /// The number that MySQL or MariaDB gave the error, or its cause: 1205 for a lock that was
+    /// waited for too long. Many of their errors have the general SQLSTATE HY000.
+    pub fn code(&self) -> Option<u32> {
+        let cause = || self.0.cause.as_ref()?.downcast_ref::<Self>()?.code();
+        Some(self.0.code).filter(|code| *code > 0).or_else(cause)
+    }
 }
 
 impl fmt::Display for Error {
@@ -155,9 +165,12 @@ impl fmt::Display for Error {
         if let Some(cause) = &self.0.cause {
             write!(f, ": {cause}")?;
         }
-        match self.hint() {
-            Some(hint) => write!(f, " ({hint})"),
-            None => Ok(()),
+        // A cause that has the number has displayed it.
+        match (self.0.code, self.hint()) {
+            (0, None) => Ok(()),
+            (0, Some(hint)) => write!(f, " ({hint})"),
+            (code, None) => write!(f, " (error {code})"),
+            (code, Some(hint)) => write!(f, " (error {code}; {hint})"),
         }
     }
 }
@@ -255,6 +268,7 @@ impl From<dray_mysql::Error> for Error {
         let mut converted = Self::new(kind, error.message())
             .with_hint(error.hint().unwrap_or_default())
             .with_sqlstate(error.sqlstate().unwrap_or_default());
+        converted.0.code = error.code().map_or(0, u32::from);
         converted.0.is_read_timeout = error.is_read_timeout();
         converted.0.cause = error.into_cause();
         converted
@@ -321,4 +335,24 @@ pub fn panic_text(panic: &(dyn Any + Send)) -> String {
         .copied()
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     format!("an assumption of Dray does not hold: {}", message.unwrap_or("it panicked"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_servers() {
+        let mut error = Error::new(ErrorKind::Execution, "lock wait timeout exceeded");
+        assert_eq!(error.code(), None);
+        error.0.code = 1205;
+        assert_eq!(error.code(), Some(1205));
+        assert_eq!(error.to_string(), "lock wait timeout exceeded (error 1205)");
+        let outer = Error::new(ErrorKind::Execution, "can't write").with_cause(error);
+        assert_eq!(outer.code(), Some(1205));
+        assert_eq!(outer.to_string(), "can't write: lock wait timeout exceeded (error 1205)");
+        let mut error = Error::new(ErrorKind::Resources, "too many connections").with_hint("wait");
+        error.0.code = 1040;
+        assert_eq!(error.to_string(), "too many connections (error 1040; wait)");
+    }
 }
