@@ -268,7 +268,9 @@ fn locks_all_commits(server: &Server) -> bool {
     !server.is_mariadb()
         || match server.number() {
             (10, 11, patch) => patch >= 19,
-            number => number >= (11, 4, 5),
+            (11, 4, patch) => patch >= 5,
+            // 11.5, 11.6 and 11.7.1 were released before 11.4.5.
+            number => number >= (11, 7, 2),
         }
 }
 
@@ -351,7 +353,13 @@ mod tests {
             ("5.5.5-10.11.5-MariaDB-log", false),
             ("10.11.19-MariaDB-0+deb12u1", true),
             ("11.2.6-MariaDB", false),
+            ("11.4.4-MariaDB", false),
             ("11.4.5-MariaDB", true),
+            ("11.5.2-MariaDB", false),
+            ("11.6.9-MariaDB", false),
+            ("11.7.1-MariaDB", false),
+            ("11.7.2-MariaDB", true),
+            ("11.8.1-MariaDB", true),
             ("12.1.0-MariaDB", true),
         ] {
             assert_eq!(locks_all_commits(&Server::new(version, 1, 0, 0)), locks_all, "{version}");
