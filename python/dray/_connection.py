@@ -358,9 +358,10 @@ class Connection(_dray.Closing, Planning, Writes):
             snapshot. ``"auto"`` decides by the table's size, the round trip to the server, this
             machine's processors and PostgreSQL's free connections. A statement that can't be split
             uses one connection; ``stats.path_reason`` says why. MySQL and MariaDB need the
-            privilege RELOAD, and MySQL a number: it holds back other sessions for a moment. Older
-            MariaDB with a binary log needs REPLICATION CLIENT, too. No warnings and no FOUND_ROWS()
-            are left of a statement that several connections have read.
+            privilege RELOAD, or FLUSH_TABLES since MySQL 8.0.23, and MySQL a number: it holds back
+            other sessions for a moment. Older MariaDB with a binary log needs REPLICATION CLIENT,
+            too. No warnings and no FOUND_ROWS() are left of a statement that several connections
+            have read.
         partition_by : str, optional
             MySQL and MariaDB only. The column by whose values several connections divide a table,
             the first of an index. By default it is that of the primary key.

@@ -69,6 +69,16 @@ impl CommitLock {
             Self::FlushTables => "UNLOCK TABLES",
         }
     }
+
+    /// The least privilege that allows the lock. To unlock needs none.
+    fn privilege(self, server: &Server) -> &'static str {
+        match self {
+            Self::FlushTables if !server.is_mariadb() && server.number() >= (8, 0, 23) => {
+                "FLUSH_TABLES"
+            }
+            Self::FlushTables | Self::BackupStage => "RELOAD",
+        }
+    }
 }
 
 /// What workers need to begin.
@@ -246,7 +256,8 @@ impl SnapshotJob<'_> {
             match coordinator.session.ask(statement, check) {
                 Ok(_) => Ok(None),
                 Err(error) if error.code() == Some(ACCESS_DENIED) => {
-                    Ok(Some(Reason::NoPrivilege("RELOAD", self.settings.user())))
+                    let privilege = self.lock.privilege(coordinator.session.server());
+                    Ok(Some(Reason::NoPrivilege(privilege, self.settings.user())))
                 }
                 Err(error) => Err(error.into()),
             }
@@ -363,6 +374,21 @@ mod tests {
             ("12.1.0-MariaDB", true),
         ] {
             assert_eq!(locks_all_commits(&Server::new(version, 1, 0, 0)), locks_all, "{version}");
+        }
+    }
+
+    #[test]
+    fn privileges_of_versions() {
+        use CommitLock::{BackupStage, FlushTables};
+        for (version, lock, privilege) in [
+            ("5.7.44", FlushTables, "RELOAD"),
+            ("8.0.22", FlushTables, "RELOAD"),
+            ("8.0.23", FlushTables, "FLUSH_TABLES"),
+            ("8.4.3", FlushTables, "FLUSH_TABLES"),
+            ("5.5.5-10.3.39-MariaDB", FlushTables, "RELOAD"),
+            ("11.8.3-MariaDB", BackupStage, "RELOAD"),
+        ] {
+            assert_eq!(lock.privilege(&Server::new(version, 1, 0, 0)), privilege, "{version}");
         }
     }
 }
