@@ -439,6 +439,10 @@ def test_the_program(shop: MariaServer, tmp_path: Path) -> None:
     explained = run("explain", shop.uri(), NUMBERS)
     assert "rows in the database's own protocol" in explained and PASSWORD not in explained
     assert "extension" not in explained
+    # The server takes its time, which a client can't tell from a slow network.
+    slow = "SELECT id, sleep(0.001) FROM numbers WHERE id < 100"
+    advice = json.loads(run("explain", shop.uri(), slow, "--format", "json"))["advice"]
+    assert "compress=zlib in the uri" in advice and "dray serve --source" in advice
 
 
 def test_adbc(shop: MariaServer) -> None:

@@ -100,16 +100,12 @@ const VALUE_SECONDS: f64 = 25e-9;
 const NUMERIC_SECONDS: f64 = 60e-9;
 
 fn rows_advice(schema: &Schema, stats: &Stats, kind: SourceKind) -> String {
+    if kind == SourceKind::Mysql {
+        return mysql_advice(schema, stats);
+    }
     let total = stats.total.as_secs_f64();
     let receive = stats.receive.as_secs_f64();
     let decode = percent(stats.decode.as_secs_f64(), total);
-    if kind == SourceKind::Mysql {
-        let receive = percent(receive, total);
-        return format!(
-            "the server makes and sends rows for {receive:.0} % of the time, the client parses \
-             them for {decode:.0} %: fewer rows or columns would help"
-        );
-    }
     if decode > MOST {
         return format!(
             "the client parses rows for {decode:.0} % of the time: the server's extension would \
@@ -143,6 +139,50 @@ fn rows_advice(schema: &Schema, stats: &Stats, kind: SourceKind) -> String {
     )
 }
 
+/// What a thread of a MySQL server spends on making rows, in seconds for each value. The estimate
+/// is cautious: for lineitem it gives half of what lab/reports/2026-11-mysql.md shows.
+const MYSQL_VALUE_SECONDS: f64 = 50e-9;
+/// Parts of those reasons for one connection that leave several to the user.
+const SEVERAL_POSSIBLE: [&str; 3] = ["(partitions)", "(GRANT ", "partition_by can name"];
+
+fn mysql_advice(schema: &Schema, stats: &Stats) -> String {
+    let total = stats.total.as_secs_f64();
+    let receive = stats.receive.as_secs_f64();
+    let reason = stats.path.reason.as_str();
+    let was_asked = reason == "one connection" || reason.starts_with("one connection;");
+    let several = match was_asked || SEVERAL_POSSIBLE.iter().any(|part| reason.contains(part)) {
+        true => ": several connections would share that (--partitions, see the path)",
+        false => "; only fewer rows or columns would help",
+    };
+    let decode = percent(stats.decode.as_secs_f64(), total);
+    if decode > MOST {
+        return format!("the client parses rows for {decode:.0} % of the time{several}");
+    }
+    let first = percent(stats.first_chunk.as_secs_f64(), total);
+    if stats.chunks > 1 && first > MOST {
+        return format!(
+            "running the query takes {first:.0} % of the time before the first rows come; the \
+             transfer is not the bottleneck"
+        );
+    }
+    // Of several connections both are sums.
+    let values = schema.fields().len() as f64 * stats.rows as f64;
+    let made = percent(values * MYSQL_VALUE_SECONDS, receive);
+    let waited = percent(receive, total).min(100.0);
+    let what = format!("the client waits for rows for {waited:.0} % of the time");
+    if made > MOST {
+        return format!("{what}, about as long as a server takes to make them{several}");
+    }
+    let compress = match reason.contains("compressed by") {
+        true => "",
+        false => "compress=zlib in the uri, or ",
+    };
+    format!(
+        "{what}, longer than the server takes to make them: if it is the network and not the \
+         query, {compress}dray serve --source beside the database would help"
+    )
+}
+
 /// A note on the column that has most of the bytes, if it stands out.
 fn column(schema: &Schema, stats: &Stats) -> String {
     let columns = schema.fields().iter().zip(&stats.profile.columns);
@@ -164,7 +204,7 @@ fn column(schema: &Schema, stats: &Stats) -> String {
 mod tests {
     use super::*;
     use arrow::datatypes::{DataType, Field};
-    use dray_client::{ColumnProfile, Finished, Profile};
+    use dray_client::{ColumnProfile, Finished, Profile, TransferPath};
 
     /// A transfer of one second, with the server's times in percent.
     fn stats(
@@ -196,10 +236,13 @@ mod tests {
         }
     }
 
-    fn said(stats: &Stats, asked: CompressionChoice) -> String {
+    fn schema() -> Schema {
         let field = |name: &str| Field::new(name, DataType::Int8, true);
-        let schema = Schema::new(vec![field("id"), field("comment")]);
-        advice(&schema, stats, asked, SourceKind::Postgres)
+        Schema::new(vec![field("id"), field("comment")])
+    }
+
+    fn said(stats: &Stats, asked: CompressionChoice) -> String {
+        advice(&schema(), stats, asked, SourceKind::Postgres)
     }
 
     #[test]
@@ -232,5 +275,46 @@ mod tests {
             Auto,
             "keep the connection open",
         );
+    }
+
+    #[test]
+    fn advice_on_rows_of_mysql() {
+        let stats = |reason: &str, rows| Stats {
+            total: Duration::from_secs(1),
+            receive: Duration::from_millis(900),
+            decode: Duration::from_millis(50),
+            first_chunk: Duration::from_millis(20),
+            rows,
+            chunks: 10,
+            path: TransferPath { kind: PathKind::Rows, reason: reason.to_owned() },
+            ..Stats::default()
+        };
+        let said =
+            |stats: &Stats| advice(&schema(), stats, CompressionChoice::Auto, SourceKind::Mysql);
+        // As many rows as a thread of the server makes in a second.
+        let many = 10_000_000;
+        for reason in [
+            "one connection",
+            "one connection; compressed by zlib",
+            "one connection: several connections must be asked for (partitions)",
+            "one connection: it needs the privilege RELOAD (GRANT RELOAD ON *.* TO 'me'@'%')",
+            "one connection: its table has no primary key; partition_by can name another column",
+        ] {
+            let said = said(&stats(reason, many));
+            assert!(said.contains("several connections would share that"), "{reason}: {said}");
+        }
+        for reason in ["one connection: it has the word limit", "3 connections, one snapshot"] {
+            let said = said(&stats(reason, many));
+            assert!(said.contains("only fewer rows or columns"), "{reason}: {said}");
+        }
+        let network = said(&stats("one connection: it has the word limit", 1000));
+        assert!(network.contains("compress=zlib in the uri, or dray serve --source"), "{network}");
+        let compressed = said(&stats("one connection: it is small; compressed by zlib", 1000));
+        assert!(compressed.contains("query, dray serve --source"), "{compressed}");
+        let stats = stats("one connection", 1000);
+        let late = Stats { first_chunk: Duration::from_millis(800), ..stats.clone() };
+        assert!(said(&late).contains("running the query takes 80 %"), "{}", said(&late));
+        let parsing = Stats { decode: Duration::from_millis(700), ..stats };
+        assert!(said(&parsing).contains("parses rows for 70 %"), "{}", said(&parsing));
     }
 }
