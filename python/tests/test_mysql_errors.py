@@ -10,6 +10,7 @@ import pytest
 from adbc_client import connect
 from adbc_driver_manager import AdbcStatusCode, dbapi
 from mysql_server import USER, MariaServer, sequence
+from relay_server import wait_until
 from server import binary
 
 import dray
@@ -105,3 +106,51 @@ def test_numbers_by_adbc(server: MariaServer, lock: None) -> None:
             with pytest.raises(dbapi.Error, match="more than 1 row") as raised:
                 cursor.fetch_arrow_table()
             assert raised.value.details == [(b"vendor_code", b"1242")]
+
+
+@pytest.fixture
+def small_packets(server: MariaServer) -> Iterator[None]:
+    ((before,),) = server.rows("SELECT @@global.max_allowed_packet")
+    server.run("SET GLOBAL max_allowed_packet = 1048576")
+    yield
+    server.run(f"SET GLOBAL max_allowed_packet = {before}")
+
+
+#: Connections that end in different ways.
+TRANSPORTS = ["tcp", "unix", "zlib"]
+
+
+def uri_of(server: MariaServer, transport: str) -> str:
+    if transport == "unix":
+        return server.unix()
+    return server.uri("?compress=zlib" if transport == "zlib" else "")
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("size", [1_100_000, 5_000_000, 40_000_000])
+def test_packets_over_the_limit(
+    server: MariaServer, small_packets: None, size: int, transport: str
+) -> None:
+    """A server reads the beginning alone, and closes the connection."""
+    large = "x" * size
+    for sql, values in [(f"SELECT length('{large}')", None), ("SELECT length(?)", [large])]:
+        with dray.connect(uri_of(server, transport)) as connection:
+            assert list(connection.query("SELECT length(?)", ["x" * 500_000])) == [(500_000,)]
+            with pytest.raises(dray.ConnectionError, match="max_allowed_packet"):
+                connection.query(sql, values).arrow()
+            with pytest.raises(dray.Error, match="connect again"):
+                connection.query("SELECT 1")
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_idle_sessions(server: MariaServer, transport: str) -> None:
+    """A session that the server has ended is not begun anew: its settings would be lost."""
+    with dray.connect(uri_of(server, transport)) as connection:
+        number = next(iter(connection.query("SELECT connection_id()")))[0]
+        connection.query("SET SESSION wait_timeout = 1")
+        left = f"SELECT count(*) FROM information_schema.processlist WHERE id = {number}"
+        wait_until(lambda: server.rows(left) == [("0",)])
+        with pytest.raises(dray.ConnectionError, match="wait_timeout"):
+            connection.query("SELECT 1").arrow()
+        with pytest.raises(dray.Error, match="connect again"):
+            connection.query("SELECT 1")

@@ -13,7 +13,11 @@ use dray_net::Socket;
 use flate2::bufread::ZlibDecoder;
 use flate2::write::ZlibEncoder;
 
+use crate::packets::ERROR;
+
 const HEADER_BYTES: usize = 7;
+/// Where the payload begins in a packet that is not compressed.
+const PAYLOAD: usize = 4;
 /// The largest part in a compressed packet.
 const PART_BYTES_MAX: usize = 0xff_ffff;
 /// Shorter parts are not compressed, as in the servers' own clients.
@@ -174,17 +178,19 @@ impl Compression {
     /// goes on.
     fn read_packet(&mut self, stream: &mut impl Read) -> io::Result<bool> {
         loop {
-            let (mut wanted, mut plain_length) = (HEADER_BYTES, 0);
-            if let [a, b, c, sequence, d, e, f, ..] = self.packet[..self.filled] {
-                if sequence != self.sequence {
-                    return Err(malformed("a compressed packet has a wrong number"));
-                }
+            let (mut wanted, mut plain_length, mut sequence) = (HEADER_BYTES, 0, 0);
+            if let [a, b, c, found, d, e, f, ..] = self.packet[..self.filled] {
                 wanted += number(a, b, c);
-                plain_length = number(d, e, f);
+                (plain_length, sequence) = (number(d, e, f), found);
             }
             // Only once the header is known.
             if self.filled >= HEADER_BYTES && self.filled == wanted {
                 self.unpack(plain_length)?;
+                // A server that closes the connection may send an error whose number is not the
+                // next.
+                if sequence != self.sequence && self.plain.get(PAYLOAD) != Some(&ERROR) {
+                    return Err(malformed("a compressed packet has a wrong number"));
+                }
                 self.sequence = self.sequence.wrapping_add(1);
                 self.packet.clear();
                 self.filled = 0;
@@ -359,6 +365,17 @@ mod tests {
                 connection.stream.bytes[at] = value;
                 received(&mut connection).unwrap_err();
             }
+        }
+    }
+
+    /// A server refuses what is too large once it has read the first of its compressed packets.
+    #[test]
+    fn errors_of_servers_that_close() {
+        let error = b"\x0b\0\0\x01\xff\x81\x04#08S01No";
+        for compressor in COMPRESSORS {
+            let mut connection = sent(error, compressor);
+            connection.stream.bytes[3] = 5;
+            assert_eq!(received(&mut connection).unwrap(), error);
         }
     }
 }

@@ -21,6 +21,9 @@ const PART_BYTES: usize = 0xff_ffff;
 pub(crate) const ANSWER_BYTES_MAX: usize = 16 << 20;
 /// The first byte of an error.
 pub(crate) const ERROR: u8 = 0xff;
+/// What to do about a connection that was closed before a statement was answered.
+const CLOSED: &str = "a server closes the connection of a session that was idle for wait_timeout, \
+                      and that of a statement over max_allowed_packet; connect again";
 
 /// A socket with buffers for reading and writing packets.
 #[derive(Debug)]
@@ -38,6 +41,8 @@ pub(crate) struct PacketStream<S> {
     sequence: u8,
     /// The numbers are checked.
     is_numbered: bool,
+    /// Something has arrived since the last command was sent.
+    answered: bool,
     broken: bool,
     /// The time spent in reading, mostly waiting.
     waited: Duration,
@@ -54,6 +59,7 @@ impl<S: Read + Write> PacketStream<S> {
             continues: false,
             sequence: 0,
             is_numbered: true,
+            answered: true,
             broken: false,
             waited: Duration::ZERO,
         }
@@ -104,6 +110,7 @@ impl<S: Read + Write> PacketStream<S> {
     /// Sends a command, which begins a new sequence.
     pub(crate) fn command(&mut self, payload: &[u8], check: CancelCheck<'_>) -> Result<()> {
         self.sequence = 0;
+        self.answered = false;
         self.send_numbered(payload, check)
     }
 
@@ -130,9 +137,40 @@ impl<S: Read + Write> PacketStream<S> {
                 break;
             }
         }
-        let sent = write_all(&mut self.stream, &out, broke, check);
-        // Half a packet may be on its way.
-        sent.inspect_err(|_| self.broken = true)
+        let (answered, mut is_closed) = (self.answered, false);
+        let failed = |cause: io::Error| {
+            is_closed = !answered && is_of_closed(&cause);
+            broke(cause, answered)
+        };
+        let sent = write_all(&mut self.stream, &out, failed, check);
+        sent.map_err(|error| {
+            // Half a packet may be on its way.
+            self.broken = true;
+            match is_closed {
+                true => self.parting_error(check).unwrap_or(error),
+                false => error,
+            }
+        })
+    }
+
+    /// The error that a server has sent before it closed the connection, as it does instead of
+    /// reading the rest of what is too large.
+    #[cold]
+    fn parting_error(&mut self, check: CancelCheck<'_>) -> Option<Error> {
+        self.fill(HEADER_BYTES, check).ok()?;
+        let head = &self.buffer[self.start..];
+        let bytes = u32::from_le_bytes([head[0], head[1], head[2], 0]) as usize;
+        if bytes >= READ_BYTES {
+            return None;
+        }
+        self.fill(HEADER_BYTES + bytes, check).ok()?;
+        let from = self.start + HEADER_BYTES;
+        let payload = &self.buffer[from..from + bytes];
+        let is_error = payload.first() == Some(&ERROR);
+        is_error.then(|| match server_error(payload) {
+            Ok(error) => error.with_kind(ErrorKind::Connection),
+            Err(error) => error,
+        })
     }
 
     /// The next payload. One over `bytes_max` stays where it is, so that [`Self::skip`] can pass
@@ -211,27 +249,19 @@ impl<S: Read + Write> PacketStream<S> {
         let bytes = u32::from_le_bytes([head[0], head[1], head[2], 0]) as usize;
         match head[3] == self.sequence || !self.is_numbered {
             true => Ok(bytes),
-            false => Err(self.out_of_sequence(bytes, check)),
+            false => Err(self.out_of_sequence(check)),
         }
     }
 
     /// The error of a packet with a wrong number. A server that closes the connection may send an
     /// error whose number is not the next.
     #[cold]
-    fn out_of_sequence(&mut self, bytes: usize, check: CancelCheck<'_>) -> Error {
+    fn out_of_sequence(&mut self, check: CancelCheck<'_>) -> Error {
         let (found, expected) = (self.buffer[self.start + 3], self.sequence);
         self.broken = true;
-        if bytes < READ_BYTES && self.fill(HEADER_BYTES + bytes, check).is_ok() {
-            let from = self.start + HEADER_BYTES;
-            let payload = &self.buffer[from..from + bytes];
-            if payload.first() == Some(&ERROR) {
-                return match server_error(payload) {
-                    Ok(error) => error.with_kind(ErrorKind::Connection),
-                    Err(error) => error,
-                };
-            }
-        }
-        malformed(format!("packet {found} where packet {expected} was expected"))
+        self.parting_error(check).unwrap_or_else(|| {
+            malformed(format!("packet {found} where packet {expected} was expected"))
+        })
     }
 
     /// The error of a server that broke the protocol, so that nothing it sends can be trusted.
@@ -265,14 +295,20 @@ impl<S: Read + Write> PacketStream<S> {
                 Ok(0) => {
                     self.broken = true;
                     let what = "the server closed the connection before the end";
-                    return Err(Error::new(ErrorKind::Connection, what)
-                        .with_hint("what had arrived of a result is not whole"));
+                    let hint = match self.answered {
+                        true => "what had arrived of a result is not whole",
+                        false => CLOSED,
+                    };
+                    return Err(Error::new(ErrorKind::Connection, what).with_hint(hint));
                 }
-                Ok(read) => self.end += read,
+                Ok(read) => {
+                    self.end += read;
+                    self.answered = true;
+                }
                 Err(cause) if is_timeout(&cause) => check()?,
                 Err(cause) => {
                     self.broken = true;
-                    return Err(broke(cause));
+                    return Err(broke(cause, self.answered));
                 }
             }
         }
@@ -288,13 +324,20 @@ impl<S: Read + Write> PacketStream<S> {
     }
 }
 
-fn broke(cause: io::Error) -> Error {
+fn broke(cause: io::Error, answered: bool) -> Error {
     // With TLS 1.3 the server refuses a client's certificate after the handshake.
     let (kind, what) = match is_tls_error(&cause) {
         true => (ErrorKind::Authentication, "TLS failed"),
         false => (ErrorKind::Connection, "the connection to the server broke"),
     };
-    Error::new(kind, what).with_cause(cause)
+    let hint = if !answered && is_of_closed(&cause) { CLOSED } else { "" };
+    Error::new(kind, what).with_hint(hint).with_cause(cause)
+}
+
+/// Whether a stream failed because the other end has closed it.
+fn is_of_closed(cause: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+    matches!(cause.kind(), BrokenPipe | ConnectionReset | UnexpectedEof)
 }
 
 fn no_memory(bytes: usize) -> Error {

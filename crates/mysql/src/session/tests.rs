@@ -353,6 +353,55 @@ fn errors_of_the_server() {
     assert!(session.is_broken());
 }
 
+/// A server that has closed the connection, and what it sent before.
+struct Closed(std::io::Cursor<Vec<u8>>);
+
+impl Read for Closed {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        self.0.read(buffer)
+    }
+}
+
+impl Write for Closed {
+    fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+        Err(std::io::ErrorKind::BrokenPipe.into())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A statement that is not taken fails with the reason that the server has given, else with the
+/// reasons that it may have.
+#[test]
+fn closed_connections() {
+    let refused = |sent: Vec<u8>| {
+        let mut session = Session::new(Closed(std::io::Cursor::new(sent)), server(true));
+        let error =
+            session.start("SELECT 1", &[], &Options::default(), &mut no_cancel()).unwrap_err();
+        assert!(session.is_broken() && error.kind() == ErrorKind::Connection, "{error}");
+        error
+    };
+    let too_large: &[u8] = b"\xff\x81\x04#08S01Got a packet bigger than 'max_allowed_packet' bytes";
+    // The numbers of a statement of several packets have gone on.
+    for number in [0, 1, 3] {
+        assert_eq!(refused(packet(too_large, number)).code(), Some(1153));
+    }
+    for sent in [Vec::new(), packet(too_large, 1)[..20].to_vec(), packet(OK, 1)] {
+        let error = refused(sent);
+        assert_eq!((error.code(), error.message()), (None, "the connection to the server broke"));
+        assert!(error.hint().unwrap().contains("max_allowed_packet"), "{error}");
+    }
+    // What is sent to nobody may seem to have been taken.
+    let error = read(&mut session(&[]), "SELECT 1").unwrap_err();
+    assert!(error.hint().unwrap().contains("wait_timeout"), "{error}");
+    // Once an answer has begun, the reasons are others.
+    let begun = prepared(1, 0, true)[..9].to_vec();
+    let error = read(&mut session(&[begun]), "SELECT 1").unwrap_err();
+    assert_eq!(error.hint(), Some("what had arrived of a result is not whole"));
+}
+
 #[test]
 fn drained() {
     let whole = [prepared(1, 0, true), result(&[row(1), row(2)], INTERRUPTED)].concat();
