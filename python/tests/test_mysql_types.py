@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
+import os
 import struct
 import uuid
 from collections.abc import Callable, Iterator
@@ -13,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pymysql
 import pytest
-from mysql_server import MariaServer, sequence
+from mysql_server import SIGNING, MariaServer, sequence
 
 import dray
 
@@ -77,6 +79,16 @@ INTEGERS = [
         ("int(8)", " unsigned zerofill", 0, 2**32 - 1, pa.uint32()),
     ]
 ]
+#: A text of each type but `geometry`, which holds all of them.
+GEOMETRIES = {
+    "point": "POINT(1 2)",
+    "linestring": "LINESTRING(0 0, 1 1, -1.5 1e300)",
+    "polygon": "POLYGON((0 0, 9 0, 9 9, 0 9, 0 0), (1 1, 2 1, 2 2, 1 1))",
+    "multipoint": "MULTIPOINT(0 0, 1 1)",
+    "multilinestring": "MULTILINESTRING((0 0, 1 1), (2 2, 3 3))",
+    "multipolygon": "MULTIPOLYGON(((0 0, 1 0, 1 1, 0 0)), ((5 5, 6 5, 6 6, 5 5)))",
+    "geometrycollection": "GEOMETRYCOLLECTION(POINT(1 1), LINESTRING(0 0, 1 1))",
+}
 CASES = [
     *INTEGERS,
     Case("year", ["0", "1901", "2155"], pa.int16(), int, "year"),
@@ -152,8 +164,18 @@ CASES = [
             ("inet4", ["'192.0.2.1'"], pa.string(), str, "inet4"),
         ]
     ),
-    Case("point", ["POINT(1, 2)"], pa.binary(), bytes, "point"),
-    Case("geometry", ["POINT(1, 2)"], pa.binary(), bytes, "geometry"),
+    *(
+        Case(name, [f"ST_GeomFromText('{text}')"], pa.binary(), bytes, name)
+        for name, text in GEOMETRIES.items()
+    ),
+    Case(
+        "geometry",
+        ["ST_GeomFromText('POINT(1 2)', 4326)"]
+        + [f"ST_GeomFromText('{text}')" for text in GEOMETRIES.values()],
+        pa.binary(),
+        bytes,
+        "geometry",
+    ),
 ]
 
 
@@ -185,7 +207,7 @@ def test_values(mysql: MariaServer, connection: dray.Connection, case: Case) -> 
     assert field.type == case.data_type
     name = (field.metadata or {}).get(b"dray:mysql:type")
     # MySQL does not say what kind of geometry it is.
-    is_plain = case.name == "point" and not mysql.is_mariadb
+    is_plain = case.name in GEOMETRIES and not mysql.is_mariadb
     expected = "geometry" if is_plain else case.name
     assert name == (expected.encode() if expected else None)
     got = table.column("v").to_pylist()
@@ -217,6 +239,89 @@ def test_dates_that_the_calendar_lacks(
     nulls = connection.query(sql, nonfinite="null").arrow().column("v")
     assert nulls.null_count == len(ZERO) and nulls[0].is_valid
     assert connection.query(sql, nonfinite="text").arrow().column("v").to_pylist() == texts
+
+
+@pytest.mark.parametrize("type", ["timestamp", "timestamp(3)"])
+def test_zero_timestamps(mysql: MariaServer, connection: dray.Connection, type: str) -> None:
+    """The only one that the calendar lacks: others are refused by the server."""
+    with mysql.connect() as oracle, oracle.cursor() as cursor:
+        cursor.execute("SET sql_mode = ''")
+        cursor.execute("DROP TABLE IF EXISTS zero")
+        cursor.execute(f"CREATE TABLE zero (id int PRIMARY KEY, v {type} NULL)")
+        cursor.execute("INSERT INTO zero VALUES (0, '2024-02-29 12:00:00'), (1, 0), (2, NULL)")
+        cursor.execute("SELECT v FROM zero ORDER BY id")
+        texts = [text for (text,) in cursor.fetchall()]
+    assert texts[1].startswith("0000-00-00 00:00:00")
+    sql = "SELECT v FROM zero ORDER BY id"
+    noon = dt.datetime(2024, 2, 29, 12, tzinfo=UTC)
+    # Prepared, from the second time on.
+    for _ in range(2):
+        with pytest.raises(dray.ExecutionError, match=r'column "v", row 2: .*0000-00-00'):
+            connection.query(sql).arrow()
+        nulls = connection.query(sql, nonfinite="null").arrow().column("v")
+        assert nulls.type == pa.timestamp("us", "UTC") and nulls.to_pylist() == [noon, None, None]
+        table = connection.query(sql, nonfinite="text").arrow()
+        assert table.schema.field("v").metadata[b"dray:mysql:type"] == type.encode()
+        assert table.column("v").to_pylist() == texts
+
+
+@pytest.mark.skipif("DRAY_ALL_VERSIONS" not in os.environ, reason="needs MariaDB 11.8")
+def test_vectors_of_mariadb(start_mysql: Callable[[str], MariaServer]) -> None:
+    """They are bytes: little-endian floats of 32 bits. The server's text has six digits."""
+    server = start_mysql(SIGNING)
+    vectors = ["[1,2.5,-3]", "[0.1,12345.6,-3.4e38]", "[1.2e-38,0,-0.15625]"]
+    server.run(
+        "DROP TABLE IF EXISTS vectors",
+        "CREATE TABLE vectors (id int PRIMARY KEY, v vector(3))",
+        *(f"INSERT INTO vectors VALUES ({i}, VEC_FromText('{v}'))" for i, v in enumerate(vectors)),
+        f"INSERT INTO vectors VALUES ({len(vectors)}, NULL)",
+    )
+    rows = server.rows("SELECT VEC_ToText(v), HEX(v) FROM vectors ORDER BY id")
+    with dray.connect(server.uri()) as connection:
+        for _ in range(2):
+            table = connection.query("SELECT v, VEC_ToText(v) t FROM vectors ORDER BY id").arrow()
+            assert table.schema.field("v").type == pa.binary()
+            values = table.column("v").to_pylist()
+            assert values == [None if data is None else bytes.fromhex(data) for _, data in rows]
+            assert table.column("t").to_pylist() == [text for text, _ in rows]
+    for value, vector, (text, _) in zip(values, vectors, rows, strict=False):
+        floats = list(struct.unpack("<3f", value))
+        assert floats == [single(number) for number in json.loads(vector)]
+        assert floats == [single(number) for number in json.loads(text)]
+
+
+def test_generated_and_invisible_columns(mysql: MariaServer) -> None:
+    """They are read as others are, if they are asked for."""
+    if mysql.version == "mysql-5.6":
+        return
+    has_invisible = mysql.is_mariadb or mysql.version == "mysql-8.0.33"
+    count = 20_000
+    mysql.run(
+        "DROP TABLE IF EXISTS made",
+        "CREATE TABLE made (id int PRIMARY KEY, price decimal(8,2), "
+        "twice decimal(9,2) GENERATED ALWAYS AS (price * 2) VIRTUAL, name varchar(20), "
+        "upper_name varchar(20) GENERATED ALWAYS AS (upper(name)) STORED, "
+        f"hidden int DEFAULT 7 {'INVISIBLE' if has_invisible else ''})",
+        "INSERT INTO made (id, price, name) "
+        f"SELECT seq, seq / 4, concat('ü', seq) FROM ({sequence(count)}) s",
+        "ANALYZE TABLE made",
+    )
+    names = ["id", "price", "twice", "name", "upper_name"]
+    all_names = names if has_invisible else [*names, "hidden"]
+    with dray.connect(mysql.uri()) as connection:
+        for sql, columns in [
+            ("SELECT * FROM made", all_names),
+            (f"SELECT {', '.join([*names, 'hidden'])} FROM made", [*names, "hidden"]),
+        ]:
+            # The second time prepared, and then over several connections.
+            for partitions in (1, 1, 3):
+                table = connection.query(sql, partitions=partitions).arrow().sort_by("id")
+                assert table.column_names == columns
+                assert table.column("id").to_pylist() == list(range(count))
+                row = table.slice(count - 1).to_pylist()[0]
+                assert row["twice"] == row["price"] * 2 == Decimal("9999.50")
+                assert row["upper_name"] == f"Ü{count - 1}"
+                assert set(table.column(columns[-1]).to_pylist()) == {7} or "hidden" not in columns
 
 
 def test_null_alone(connection: dray.Connection) -> None:
