@@ -31,7 +31,7 @@ fuzz() {
   # The smallest file with an object has two units of 4 KiB, and more.
   page_file) kind=pages max_len=16384 ;;
   partition) kind=part ;;
-  mysql_session | mysql_values) kind=mysql ;;
+  mysql_login | mysql_session | mysql_values) kind=mysql ;;
   sort) kind=choices ;;
   *) kind=chunk ;;
   esac

@@ -10,16 +10,19 @@ mod params;
 mod tls;
 mod uri;
 
-use std::io;
+use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
 
 use dray_net::{Address, Wait, resolve};
 
 pub use self::cancel::Canceller;
+use self::greeting::Greeting;
+use self::login::Link;
 pub use self::params::ConnectParams;
 use self::params::Place;
 use crate::connection::Connection;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{CancelCheck, Error, ErrorKind, Result};
+use crate::packets::PacketStream;
 use crate::session::Session;
 
 /// Stands for an unlimited wait. A clock can still add it.
@@ -103,6 +106,23 @@ pub fn connect(
     Err(Error::usage("no address to connect to"))
 }
 
+/// Logs in over a stream that is connected already, to a Unix socket if the uri names one. There is
+/// no TLS, and no compression unless the uri asks for it.
+///
+/// # Errors
+/// When the server refuses, or the stream breaks, or the check ends the wait.
+pub fn log_in_over<S: Read + Write>(
+    stream: S,
+    params: &ConnectParams,
+    check: CancelCheck<'_>,
+) -> Result<Session<Connection<S>>> {
+    let mut packets = PacketStream::new(Connection::new(stream));
+    let greeting = Greeting::read(&mut packets, true, check)?;
+    let compressor = login::compressor(&greeting, params.compress, Duration::ZERO)?;
+    let link = Link { is_tls: false, is_unix: matches!(params.place, Place::Unix(_)) };
+    login::log_in(packets, params, &greeting, compressor, link, check)
+}
+
 fn addresses(params: &ConnectParams, wait: &mut Wait<'_>) -> io::Result<Vec<Address>> {
     match &params.place {
         Place::Unix(path) => Ok(vec![Address::Unix(path.clone())]),
@@ -125,4 +145,63 @@ fn no_connection(place: &str, cause: io::Error) -> Error {
     Error::new(ErrorKind::Connection, format!("can't connect to {place}"))
         .with_cause(cause)
         .with_hint(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use super::*;
+
+    /// A server that sends bursts, whatever it receives. No read goes beyond one.
+    struct Script(VecDeque<Vec<u8>>);
+
+    impl Read for Script {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let Some(burst) = self.0.front_mut() else { return Ok(0) };
+            let count = burst.len().min(buffer.len());
+            buffer[..count].copy_from_slice(&burst[..count]);
+            burst.drain(..count);
+            if burst.is_empty() {
+                self.0.pop_front();
+            }
+            Ok(count)
+        }
+    }
+
+    impl Write for Script {
+        fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+            Ok(buffer.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn packet(payload: &[u8], number: u8) -> Vec<u8> {
+        let [a, b, c, ..] = payload.len().to_le_bytes();
+        [&[a, b, c, number], payload].concat()
+    }
+
+    #[test]
+    fn logins_over_streams() {
+        let greeting = b"\x0a5.5.5-10.11.6-MariaDB\0\x07\0\0\0abcdefgh\0\xfe\xf7\x2d\x02\0\
+            \xff\x81\x15\0\0\0\0\0\0\x1d\0\0\0ijklmnopqrst\0mysql_native_password\0";
+        let ok = b"\0\0\0\x02\0\0\0";
+        // The stored form of a compressed packet.
+        let compressed = [&[11u8, 0, 0, 1, 0, 0, 0][..], &packet(ok, 1)[..]].concat();
+        for (options, answer, compression) in
+            [("", packet(ok, 1), None), ("&compress=zlib", compressed, Some("zlib"))]
+        {
+            let uri = format!("mysql://me:secret@localhost/shop?protocol=tcp{options}");
+            let params = ConnectParams::parse_with(&uri, &|_| None).unwrap();
+            let bursts = [packet(greeting, 0), packet(ok, 2), answer];
+            let mut check = || Ok(());
+            let script = Script(bursts.into());
+            let mut session = log_in_over(script, &params, &mut check).unwrap();
+            assert_eq!(session.stream().compression(), compression);
+            assert!(session.ask("DO 0", &mut check).unwrap().is_empty());
+        }
+    }
 }

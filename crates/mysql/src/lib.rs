@@ -26,7 +26,7 @@ mod server;
 mod session;
 mod sql;
 
-pub use connect::{Canceller, ConnectParams, LoggedIn, connect};
+pub use connect::{Canceller, ConnectParams, LoggedIn, connect, log_in_over};
 pub use connection::Connection;
 pub use error::{CancelCheck, Error, ErrorKind, Result};
 pub use scan::{Joined, Key, NotSplittable, TableScan};

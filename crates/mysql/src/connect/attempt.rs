@@ -8,7 +8,7 @@ use dray_chooser::TcpInfo;
 use dray_net::{Address, Socket, Tls, TlsFailure, Wait};
 
 use super::greeting::Greeting;
-use super::login::{compressor, encrypt_request, log_in as log_in_over};
+use super::login::{Link, compressor, encrypt_request, log_in as log_in_over};
 use super::no_connection;
 use super::params::{ConnectParams, Place};
 use super::tls::{SslMode, failed as tls_failed};
@@ -82,8 +82,10 @@ fn log_in_to(
             false => {}
         }
     }
+    let socket = packets.stream().socket();
+    let link = Link { is_tls: socket.is_tls(), is_unix: socket.is_unix() };
     let mut check = || wait.check().map_err(too_late);
-    log_in_over(packets, params, &greeting, compressor, &mut check).map(Some)
+    log_in_over(packets, params, &greeting, compressor, link, &mut check).map(Some)
 }
 
 /// The round trip, which the kernel has measured by now; zero on this host, or if it does not say.

@@ -114,20 +114,28 @@ pub(super) fn encrypt_request(
     out
 }
 
+/// Who may read along.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Link {
+    pub(super) is_tls: bool,
+    pub(super) is_unix: bool,
+}
+
 /// Logs in over a connection that is encrypted already, if it is to be.
-pub(super) fn log_in(
-    mut packets: PacketStream<Connection>,
+pub(super) fn log_in<S: Read + Write>(
+    mut packets: PacketStream<Connection<S>>,
     params: &ConnectParams,
     greeting: &Greeting,
     compressor: Option<Compressor>,
+    link: Link,
     check: CancelCheck<'_>,
-) -> Result<Session<Connection>> {
-    let is_tls = packets.stream().socket().is_tls();
+) -> Result<Session<Connection<S>>> {
+    let Link { is_tls, is_unix } = link;
     let (capabilities, extended) = agreed(greeting, params, compressor, is_tls);
     let secrets = Secrets {
         password: params.password.as_deref().unwrap_or_default().as_bytes(),
         is_tls,
-        is_unix: packets.stream().socket().is_unix(),
+        is_unix,
         cleartext: params.cleartext,
         server_key: params.server_key.as_deref(),
         asks_for_key: params.asks_for_key,
