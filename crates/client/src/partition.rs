@@ -29,6 +29,7 @@
 mod digest;
 mod verify;
 
+use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -99,7 +100,6 @@ impl PlanOptions {
 /// A statement as parts that other processes read. A database's snapshot is held until all parts
 /// are verified, the plan is released or dropped, or its lease has ended. Of its own tables a Dray
 /// server keeps nothing for a plan: its parts can be read until the lease has ended.
-#[derive(Debug)]
 pub struct Plan {
     id: RandomId,
     schema: SchemaRef,
@@ -110,6 +110,17 @@ pub struct Plan {
     until: Instant,
     /// None once it is released.
     holder: Mutex<Option<Held>>,
+}
+
+/// Without the descriptors, which may have a password or a pass.
+impl fmt::Debug for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plan")
+            .field("id", &self.id)
+            .field("parts", &self.partitions.len())
+            .field("reason", &self.reason)
+            .finish_non_exhaustive()
+    }
 }
 
 /// What a plan holds: at a Dray server, nothing.

@@ -1,8 +1,14 @@
 //! Tokens and passwords never appear in errors or debug output.
 
-use dray_client::{ConnectOptions, Uri};
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by them")]
+
+#[path = "../../postgres/tests/common/server.rs"]
+mod postgres_server;
+
+use dray_client::{ConnectOptions, Connection, PlanOptions, QueryOptions, Uri, Verdict};
 use dray_mysql::ConnectParams as MysqlParams;
 use dray_postgres::ConnectParams;
+use postgres_server::Server;
 
 /// Neither a uri nor an error about it shows the token or password.
 #[test]
@@ -108,4 +114,22 @@ fn nothing_shows_a_secret() {
 fn options_do_not_show_their_token() {
     let options = ConnectOptions { token: Some("s3cret".into()), ..ConnectOptions::default() };
     assert!(!format!("{options:?}").contains("s3cret"), "{options:?}");
+}
+
+#[test]
+fn connections_and_plans_do_not_show_their_password() {
+    let server = Server::start(&[], None);
+    let uri = server.uri().replace('@', ":s3cret@");
+    let mut connection = Connection::connect(&uri, &ConnectOptions::default()).unwrap();
+    let options = PlanOptions { include_password: true, ..PlanOptions::default() };
+    let plan = connection
+        .partitions("SELECT 1 AS one", &QueryOptions::default(), &options, &mut || {
+            Verdict::Continue
+        })
+        .unwrap();
+    assert!(plan.partitions()[0].windows(6).any(|bytes| bytes == b"s3cret"));
+    let as_bytes = "115, 51, 99, 114, 101, 116";
+    for said in [format!("{connection:?}"), format!("{plan:?}")] {
+        assert!(!said.contains("s3cret") && !said.contains(as_bytes), "{said}");
+    }
 }

@@ -7,6 +7,7 @@ use dray_mysql::{
     Error as MysqlError, Session,
 };
 use dray_net::Wait;
+use dray_wire::Secret;
 
 use super::super::cancel::{self, Cancellable};
 use crate::error::{Error, Result};
@@ -31,7 +32,8 @@ pub(super) struct Connection {
 /// What another connection to the same server needs.
 #[derive(Debug, Clone)]
 pub(super) struct Endpoint {
-    uri: String,
+    /// It may have a password.
+    uri: Secret,
     options: ConnectOptions,
 }
 
@@ -41,7 +43,7 @@ impl Endpoint {
     /// # Errors
     /// Those of [`Connection::connect`].
     pub(super) fn connect(&self, keep_waiting: &mut dyn FnMut() -> bool) -> Result<Connection> {
-        Connection::connect(&self.uri, &self.options, keep_waiting)
+        Connection::connect(self.uri.reveal(), &self.options, keep_waiting)
     }
 }
 
@@ -68,7 +70,7 @@ impl Connection {
             session: login.session,
             server,
             place: login.place,
-            endpoint: Endpoint { uri: uri.to_owned(), options: options.clone() },
+            endpoint: Endpoint { uri: uri.into(), options: options.clone() },
             canceller: login.canceller,
             expects_stop: false,
         })
@@ -151,5 +153,17 @@ impl Cancellable for Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         self.session.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endpoints_do_not_show_their_password() {
+        let endpoint =
+            Endpoint { uri: "mysql://u:s3cret@h/d".into(), options: ConnectOptions::default() };
+        assert!(!format!("{endpoint:?}").contains("s3cret"), "{endpoint:?}");
     }
 }

@@ -6,6 +6,7 @@ use dray_net::Wait;
 use dray_postgres::{
     CancelCheck as SocketCheck, Canceller, ConnectParams, Error as PostgresError, Session, Socket,
 };
+use dray_wire::Secret;
 
 use super::super::StopDeadline;
 use super::super::cancel::{self, Cancellable};
@@ -37,11 +38,22 @@ pub(super) struct Connection {
 /// What another connection to the same server needs.
 #[derive(Debug, Clone)]
 pub(super) struct Endpoint {
-    pub(super) uri: String,
-    pub(super) options: ConnectOptions,
+    /// It may have a password.
+    pub(super) uri: Secret,
+    options: ConnectOptions,
     /// Behind a pooler, how long another connection may take, if that is less than
     /// [`ConnectOptions::timeout`].
     pub(super) pooled_timeout: Option<Duration>,
+}
+
+impl Endpoint {
+    /// Connects and logs in, as [`Connection::connect`] does.
+    ///
+    /// # Errors
+    /// Those of [`Connection::connect`].
+    pub(super) fn connect(&self, keep_waiting: &mut dyn FnMut() -> bool) -> Result<Connection> {
+        Connection::connect(self.uri.reveal(), &self.options, keep_waiting)
+    }
 }
 
 /// The server's extension.
@@ -99,7 +111,7 @@ impl Connection {
             server: format!("PostgreSQL {version}"),
             place: login.place,
             user: login.user,
-            endpoint: Endpoint { uri: uri.to_owned(), options: options.clone(), pooled_timeout },
+            endpoint: Endpoint { uri: uri.into(), options: options.clone(), pooled_timeout },
             canceller: login.canceller,
         })
     }

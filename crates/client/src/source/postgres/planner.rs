@@ -92,7 +92,7 @@ impl PostgresSource {
         self.check_plannable(sql, query)?;
         let endpoint = self.connection.endpoint.clone();
         let mut keep_waiting = || cancel() == Verdict::Continue;
-        let mut planner = Connection::connect(&endpoint.uri, &endpoint.options, &mut keep_waiting)?;
+        let mut planner = endpoint.connect(&mut keep_waiting)?;
         let own = self.connection.run(cancel, |connection, check| {
             Ok((
                 ServerRun::of(&mut connection.session, check)?.name,
@@ -318,8 +318,8 @@ impl Planning<'_> {
         snapshot.server = server;
         let schema = self.schema(planner, check)?;
         let endpoint = &planner.endpoint;
-        let shared =
-            shareable(&endpoint.uri, &planner.place, &planner.user, self.plan.include_password)?;
+        let uri = endpoint.uri.reveal();
+        let shared = shareable(uri, &planner.place, &planner.user, self.plan.include_password)?;
         let count = ranges.len().max(1);
         let of_server = PostgresPart {
             numeric: self.query.postgres.numeric.to_string(),

@@ -60,13 +60,12 @@ impl RangeScan for TableRanges {
         let deadline = endpoint.pooled_timeout.map(|max| (Instant::now() + max, max));
         let is_over = || deadline.is_some_and(|(deadline, _)| Instant::now() >= deadline);
         let mut keep_waiting = || keep_waiting() && !is_over();
-        let joined = Connection::connect(&endpoint.uri, &endpoint.options, &mut keep_waiting)
-            .and_then(|mut connection| {
-                connection.run_setup(&mut keep_waiting, |session, check| {
-                    snapshot.join(session, scan, check)
-                })?;
-                Ok(connection)
-            });
+        let joined = endpoint.connect(&mut keep_waiting).and_then(|mut connection| {
+            connection.run_setup(&mut keep_waiting, |session, check| {
+                snapshot.join(session, scan, check)
+            })?;
+            Ok(connection)
+        });
         joined.map_err(|error| match deadline {
             Some((_, max)) if error.kind() == ErrorKind::Connection && is_over() => Error::new(
                 ErrorKind::Connection,

@@ -7,7 +7,7 @@ use dray_pgcopy::Format;
 use dray_postgres::{CancelCheck as SocketCheck, Session, Socket};
 
 use super::super::super::write::{Batches, Look, Sent, Source, Watched, several, staging_name};
-use super::super::connection::{Connection, Endpoint};
+use super::super::connection::Connection;
 use super::super::policy::StatementPolicy;
 use super::copy::Copy;
 use super::names::identifier;
@@ -101,7 +101,7 @@ fn fill(
     connections: usize,
     watched: &Watched<'_>,
 ) -> Result<WriteStats> {
-    let Endpoint { uri, options, .. } = connection.endpoint.clone();
+    let endpoint = connection.endpoint.clone();
     let batches = Batches::new(batches, connections);
     let share = Share { staged, schema, batches: &batches, sent: watched.sent() };
     several::write(
@@ -109,9 +109,7 @@ fn fill(
         &|| watched.look(),
         |look| share.copy(connection, look),
         |look| {
-            let mut connection = several::connect(look, |keep_waiting| {
-                Connection::connect(&uri, &options, keep_waiting)
-            })?;
+            let mut connection = several::connect(look, |waits| endpoint.connect(waits))?;
             share.copy(&mut connection, look)
         },
     )
@@ -170,10 +168,9 @@ fn discard(connection: &mut Connection, staging: &str, error: Error) -> Error {
         dropped = drop_over(connection);
     }
     if connection.session.is_broken() {
-        let Endpoint { uri, options, .. } = &connection.endpoint;
         let mut keep_waiting = || Instant::now() < deadline;
-        dropped = Connection::connect(uri, options, &mut keep_waiting)
-            .and_then(|mut other| drop_over(&mut other));
+        let other = connection.endpoint.connect(&mut keep_waiting);
+        dropped = other.and_then(|mut other| drop_over(&mut other));
     }
     match dropped {
         Ok(()) => error,
