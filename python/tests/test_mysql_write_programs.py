@@ -105,6 +105,29 @@ def test_ingest(mysql_target: MysqlTarget, adbc: dbapi.Connection) -> None:
 
 
 @WAYS
+def test_a_cancelled_ingest_says_what_is_left(mysql_target: MysqlTarget) -> None:
+    server = mysql_target.server
+    server.run("CREATE OR REPLACE USER keeper", "GRANT SELECT, INSERT, CREATE ON w.* TO keeper")
+    with (
+        connect(f"mysql://keeper@127.0.0.1:{server.port}/w") as connection,
+        connection.cursor() as cursor,
+    ):
+
+        def cancelled() -> Iterator[pa.RecordBatch]:
+            yield TABLE.to_batches()[0]
+            cursor.adbc_cancel()
+            while True:
+                yield TABLE.to_batches()[0]
+
+        reader = pa.RecordBatchReader.from_batches(TABLE.schema, cancelled())
+        with pytest.raises(dbapi.Error, match="cancelled.*table .* may be left") as caught:
+            cursor.adbc_ingest("t", reader, "create")
+        assert caught.value.status_code == AdbcStatusCode.CANCELLED
+        (left,) = mysql_target.tables()
+        assert left.startswith("dray_unfinished_t_") and left in str(caught.value)
+
+
+@WAYS
 def test_ingest_into_other_databases(mysql_target: MysqlTarget, adbc: dbapi.Connection) -> None:
     with adbc.cursor() as cursor:
         cursor.adbc_ingest("t", TABLE, "create", catalog_name="other")

@@ -62,11 +62,11 @@ pub(super) fn write(
     let settings = source
         .run(&mut || look(), |connection, check| Settings::set(&mut connection.session, check))?;
     let mut writer = Writer { source, settings: &settings, sent: &sent, look: &look };
-    let written = writer.write(job);
+    let written = writer.write(job, &|error| watched.why(error));
     if !source.connection.session.is_broken() && !insist(source, &settings.reset()) {
         source.connection.session.break_off();
     }
-    written.map_err(|error| watched.why(error))
+    written
 }
 
 /// Runs a statement of the program's own, whatever the watch says. A late request to cancel may hit
@@ -137,24 +137,25 @@ impl Writer<'_> {
         self.source.run(&mut || look(), |connection, check| work(&mut connection.session, check))
     }
 
-    fn write(&mut self, job: WriteJob<'_>) -> Result<WriteStats> {
+    /// Writes the data. `why` says why that ends, by the error that ended it.
+    fn write(&mut self, job: WriteJob<'_>, why: &dyn Fn(Error) -> Error) -> Result<WriteStats> {
         let WriteOptions { mode, temporary, .. } = *job.options;
         let target = self.run(|session, check| {
             let database = place(session, job.options, check)?;
             let name = format!("{database}.{}", identifier(job.table));
             let existing = Existing::find(session, &name, check)?;
             Ok(Target { database, name, existing })
-        })?;
+        });
+        let target = target.map_err(why)?;
         // A temporary table hides another one.
         let existing = target.existing.as_ref().filter(|table| table.is_temporary || !temporary);
-        match (mode, existing) {
+        let written = match (mode, existing) {
             (WriteMode::Append, None) => Err(missing(&target.name)),
-            (WriteMode::Append | WriteMode::CreateAppend, Some(table)) => {
-                self.run(|session, check| table.check_appendable(session, &target.name, check))?;
-                self.append(target.name, job)
-            }
+            (WriteMode::Append | WriteMode::CreateAppend, Some(table)) => self
+                .run(|session, check| table.check_appendable(session, &target.name, check))
+                .and_then(|()| self.append(target.name.clone(), job)),
             (WriteMode::Create, Some(_)) => Err(already_there(&target.name)),
-            _ if temporary => self.create_temporary(target.name, job),
+            _ if temporary => self.create_temporary(target.name.clone(), job),
             (WriteMode::Replace, Some(Existing { is_temporary: true, .. })) => {
                 Err(Error::usage(format!("{} is a temporary table", target.name))
                     .with_hint("replace it as one, or drop it first"))
@@ -162,8 +163,9 @@ impl Writer<'_> {
             (WriteMode::Replace, Some(Existing { engine: None, .. })) => {
                 Err(Error::usage(format!("{} is a view", target.name)).with_hint("drop it first"))
             }
-            (_, existing) => self.create(&target, existing.is_some(), job),
-        }
+            (_, existing) => return self.create(&target, existing.is_some(), job, why),
+        };
+        written.map_err(why)
     }
 
     /// Sends the rows into a table that is there.
@@ -229,7 +231,13 @@ impl Writer<'_> {
     }
 
     /// Creates a table that gets its name at the end.
-    fn create(&mut self, target: &Target, replaces: bool, job: WriteJob<'_>) -> Result<WriteStats> {
+    fn create(
+        &mut self,
+        target: &Target,
+        replaces: bool,
+        job: WriteJob<'_>,
+        why: &dyn Fn(Error) -> Error,
+    ) -> Result<WriteStats> {
         if self.source.connection.session.is_in_transaction() {
             return Err(Error::usage(
                 "a transaction is open, and MySQL would commit it before it creates a table",
@@ -252,7 +260,7 @@ impl Writer<'_> {
                 self.publish(&new)?;
                 Ok(stats)
             });
-        written.map_err(|error| self.discard(&new, is_filled, error))
+        written.map_err(|error| self.discard(&new, is_filled, why(error)))
     }
 
     /// Gives the new table its name, and drops the one that had it.
