@@ -33,7 +33,7 @@ use self::table::{
 };
 use super::super::write::{Batches, Look, Sent, Watched, several, staging_name};
 use super::MysqlSource;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::source::STOP_TIMEOUT;
 use crate::watch::{Verdict, Watch};
 use crate::write::{WriteJob, WriteMode, WriteOptions, WriteStats};
@@ -311,13 +311,14 @@ impl Writer<'_> {
             true => false,
             false => clear_twice(self.source).is_ok(),
         };
-        if !cleared {
+        // What the server refuses here it would refuse another connection, too.
+        if !cleared && self.source.connection.session.is_broken() {
             let endpoint = &self.source.connection.endpoint;
             let mut other = several::connect(&look, |waits| endpoint.connect(waits));
             // The broken connection may still count for the limit of a user's connections.
-            while other.as_ref().is_err_and(|error| error.sqlstate().is_some_and(|s| !s.is_empty()))
-                && look() == Verdict::Continue
-            {
+            let is_full =
+                |error: &Error| error.kind() == ErrorKind::Connection && error.sqlstate().is_some();
+            while other.as_ref().is_err_and(is_full) && look() == Verdict::Continue {
                 thread::sleep(RETRY_INTERVAL);
                 other = several::connect(&look, |waits| endpoint.connect(waits));
             }
