@@ -175,6 +175,18 @@ def test_no_more_connections(mysql_target: MysqlTarget) -> None:
         assert connection.write("t", TABLE).rows == 3
 
 
+def test_a_table_that_may_not_be_dropped(mysql_target: MysqlTarget) -> None:
+    """The error of another connection says what is left, too."""
+    server = mysql_target.server
+    server.run("CREATE OR REPLACE USER keeper@'%' IDENTIFIED BY 'p' WITH MAX_USER_CONNECTIONS 1",
+               "GRANT SELECT, INSERT, CREATE ON w.* TO keeper@'%'")  # fmt: skip
+    with dray.connect(f"mysql://keeper:p@127.0.0.1:{server.port}/w") as connection:
+        with pytest.raises(dray.Error, match="another connection.*max_user_conn") as caught:
+            connection.write("t", endless(), partitions=2)
+    (left,) = mysql_target.tables()
+    assert f"`{left}` may be left" in (caught.value.hint or ""), caught.value
+
+
 def test_the_name_is_taken_meanwhile(mysql_target: MysqlTarget) -> None:
     def generate() -> Iterator[pa.RecordBatch]:
         yield TABLE.to_batches()[0]

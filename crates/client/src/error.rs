@@ -99,12 +99,22 @@ impl Error {
         self
     }
 
-    /// An error that another one of a client has caused, with the kind, SQLSTATE and hint of that.
+    /// With more that the user can do, or has to know.
+    pub(crate) fn with_another_hint(mut self, more: &str) -> Self {
+        if !self.0.hint.is_empty() && !more.is_empty() {
+            self.0.hint.push_str("; ");
+        }
+        self.0.hint.push_str(more);
+        self
+    }
+
+    /// An error that another one of a client has caused, with the kind and SQLSTATE of that, and
+    /// the hints of both.
     pub(crate) fn like_its_cause(mut self) -> Self {
         match self.0.cause.take().map(|cause| cause.downcast::<Self>()) {
             Some(Ok(mut cause)) => {
                 cause.0.message = format!("{}: {}", self.0.message, cause.0.message);
-                return *cause;
+                return cause.with_another_hint(&self.0.hint);
             }
             Some(Err(other)) => self.0.cause = Some(other),
             None => {}

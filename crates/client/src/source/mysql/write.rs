@@ -327,13 +327,15 @@ impl Writer<'_> {
         match cleared.then_some(published).flatten() {
             Some(false) => error,
             Some(true) => {
-                with_more(error, &format!("{} was written before: all rows are there", new.name))
+                let more = format!("{} was written before: all rows are there", new.name);
+                error.with_another_hint(&more)
             }
             None => {
                 let own = [Some(&new.staging), new.replaced.as_ref()];
                 let own: Vec<_> = own.into_iter().flatten().map(String::as_str).collect();
                 let own = own.join(" or ");
-                with_more(error, &format!("the unfinished table {own} may be left: look at it"))
+                let more = format!("the unfinished table {own} may be left: look at it");
+                error.with_another_hint(&more)
             }
         }
     }
@@ -378,10 +380,4 @@ impl Writer<'_> {
         }
         done
     }
-}
-
-/// The same error, with more in its hint.
-fn with_more(error: Error, more: &str) -> Error {
-    let before = error.hint().map(|hint| format!("{hint}; ")).unwrap_or_default();
-    error.with_hint(format!("{before}{more}"))
 }

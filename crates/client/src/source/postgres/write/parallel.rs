@@ -175,9 +175,7 @@ fn discard(connection: &mut Connection, staging: &str, error: Error) -> Error {
     match dropped {
         Ok(()) => error,
         Err(_) => {
-            let before = error.hint().map(|hint| format!("{hint}; ")).unwrap_or_default();
-            let hint = format!("{before}the unfinished table {staging} may be left: drop it");
-            error.with_hint(hint)
+            error.with_another_hint(&format!("the unfinished table {staging} may be left: drop it"))
         }
     }
 }
