@@ -40,6 +40,8 @@ use crate::write::{WriteJob, WriteMode, WriteOptions, WriteStats};
 
 /// The savepoint within a transaction of the user's.
 const SAVEPOINT: &str = "dray_write";
+/// SQLSTATE `query_canceled`.
+const QUERY_CANCELED: &str = "70100";
 /// How long a server has to undo what a broken connection has done.
 const UNDO_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long to wait before another connection is tried again.
@@ -248,18 +250,25 @@ impl Writer<'_> {
         let own = || format!("{}.{}", target.database, identifier(&staging_name(job.table)));
         let new =
             NewTable { staging: own(), replaced: replaces.then(own), name: target.name.clone() };
-        let mut is_filled = false;
-        let written = self
-            .run(|session, check| {
-                let create = create_statement(session, &new.staging, &job.schema, job.options)?;
-                Ok(session.ask(&create, check).map(drop)?)
-            })
-            .and_then(|()| {
-                let stats = self.fill(new.staging.clone(), job)?;
-                is_filled = true;
-                self.publish(&new)?;
-                Ok(stats)
+        let created = self.run(|session, check| {
+            let create = create_statement(session, &new.staging, &job.schema, job.options)?;
+            Ok(session.ask(&create, check).map(drop)?)
+        });
+        if let Err(error) = created {
+            // What was interrupted may have created it.
+            let is_refused = self.source.connection.session.is_usable()
+                && error.sqlstate() != Some(QUERY_CANCELED);
+            return Err(match is_refused {
+                true => why(error),
+                false => self.discard(&new, false, why(error)),
             });
+        }
+        let mut is_filled = false;
+        let written = self.fill(new.staging.clone(), job).and_then(|stats| {
+            is_filled = true;
+            self.publish(&new)?;
+            Ok(stats)
+        });
         written.map_err(|error| self.discard(&new, is_filled, why(error)))
     }
 
