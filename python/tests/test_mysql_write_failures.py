@@ -256,6 +256,52 @@ def test_the_last_answer_is_lost(mysql_target: MysqlTarget, mode: str, statement
     assert target.rows() == ROWS and target.tables() == ["t"]
 
 
+@pytest.mark.parametrize("mode", ["create", "replace"])
+def test_a_table_that_gets_its_name_late(mysql_target: MysqlTarget, mode: str) -> None:
+    """By a statement of a connection that broke, after the table was looked for."""
+    target = mysql_target
+    if mode == "replace":
+        target.server.run("CREATE TABLE w.t (old int)")
+
+    class Late(Proxy):
+        held: tuple[socket.socket, bytes] | None = None
+        renamed = threading.Event()
+        over = threading.Event()
+
+        def up(self, client: socket.socket, server: socket.socket) -> None:
+            while data := client.recv(65_536):
+                if b"RENAME TABLE" in data and self.held is None:
+                    self.held = (server, data)
+                    client.shutdown(socket.SHUT_RDWR)
+                    self.over.wait()
+                    return
+                if b"DROP TABLE" in data and self.held is not None and not self.renamed.is_set():
+                    renaming, statement = self.held
+                    renaming.sendall(statement)
+                    self.renamed.wait()
+                server.sendall(data)
+
+        def down(self, server: socket.socket, client: socket.socket) -> None:
+            while data := server.recv(65_536):
+                if self.held is not None and server is self.held[0]:
+                    self.renamed.set()
+                else:
+                    client.sendall(data)
+
+    proxy = Late(("127.0.0.1", target.server.port))
+    try:
+        uri = target.server.uri("?ssl-mode=disabled", database="w")
+        uri = uri.replace(str(target.server.port), str(proxy.port))
+        with dray.connect(uri) as connection:
+            with pytest.raises(dray.ConnectionError) as caught:
+                connection.write("t", TABLE, mode=mode)
+    finally:
+        proxy.over.set()
+        proxy.close()
+    assert "all rows are there" in (caught.value.hint or ""), caught.value
+    assert target.rows() == ROWS and target.tables() == ["t"]
+
+
 def test_read_only_users_and_transactions(mysql_target: MysqlTarget) -> None:
     target = mysql_target
     target.server.run("CREATE TABLE w.t (id int, name text)", "DROP USER IF EXISTS reader",

@@ -28,8 +28,8 @@ use dray_mysql::{CancelCheck as SocketCheck, Connection as Socket, Session};
 use self::rows::Writing;
 use self::settings::Settings;
 use self::table::{
-    Existing, Table, already_there, check_arguments, create_statement, identifier, missing,
-    naming_failed, place,
+    Existing, NO_TABLE, Table, UNKNOWN_TABLE, already_there, check_arguments, create_statement,
+    identifier, missing, naming_failed, place,
 };
 use super::super::write::{Batches, Look, Sent, Watched, several, staging_name};
 use super::MysqlSource;
@@ -118,16 +118,17 @@ impl NewTable {
             Ok(Existing::find(&mut connection.session, &self.staging, check)?.is_none())
         })
     }
+}
 
-    /// Drops the new table, or what it has replaced.
-    fn clear(&self, source: &mut MysqlSource, look: Look<'_>, is_published: bool) -> Result<()> {
-        let rest = if is_published { self.replaced.as_ref() } else { Some(&self.staging) };
-        let Some(table) = rest else { return Ok(()) };
-        source.run(&mut || look(), |connection, check| {
-            let statement = format!("DROP TABLE IF EXISTS {table}");
-            Ok(connection.session.ask(&statement, check).map(drop)?)
-        })
-    }
+/// Drops a table; false if there is none.
+fn drop_table(source: &mut MysqlSource, look: Look<'_>, table: &str) -> Result<bool> {
+    source.run(&mut || look(), |connection, check| {
+        match connection.session.ask(&format!("DROP TABLE {table}"), check) {
+            Ok(_) => Ok(true),
+            Err(error) if matches!(error.code(), Some(UNKNOWN_TABLE | NO_TABLE)) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    })
 }
 
 impl Writer<'_> {
@@ -307,12 +308,21 @@ impl Writer<'_> {
         };
         // Once it is known it stays so: of a table that is dropped, it can't be asked again.
         let mut published = if is_filled { None } else { Some(false) };
-        let mut clear = |source: &mut MysqlSource| {
+        let mut clear = |source: &mut MysqlSource| -> Result<()> {
+            let was_asked = published.is_some();
             let is_published = match published {
                 Some(known) => known,
                 None => *published.insert(new.is_published(source, &look)?),
             };
-            new.clear(source, &look, is_published)
+            if !is_published && (drop_table(source, &look, &new.staging)? || was_asked) {
+                return Ok(());
+            }
+            // A RENAME whose answer was lost may have taken effect since the question.
+            published = Some(true);
+            if let Some(replaced) = &new.replaced {
+                drop_table(source, &look, replaced)?;
+            }
+            Ok(())
         };
         // A late request to cancel may hit the first try.
         let mut clear_twice = |source: &mut MysqlSource| clear(source).or_else(|_| clear(source));

@@ -14,8 +14,10 @@ use crate::write::WriteOptions;
 
 /// The most characters of a name.
 const NAME_CHARACTERS: usize = 64;
-/// ER_NO_SUCH_TABLE, ER_TABLE_EXISTS_ERROR.
-const NO_TABLE: u16 = 1146;
+/// ER_NO_SUCH_TABLE, and ER_BAD_TABLE_ERROR of a DROP.
+pub(super) const NO_TABLE: u16 = 1146;
+pub(super) const UNKNOWN_TABLE: u16 = 1051;
+/// ER_TABLE_EXISTS_ERROR.
 const TABLE_EXISTS: u16 = 1050;
 
 /// A name as SQL writes it.
