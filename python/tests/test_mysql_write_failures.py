@@ -74,6 +74,46 @@ def test_ctrl_c_while_the_server_waits(mysql_target: MysqlTarget) -> None:
     assert mysql_target.rows() == []
 
 
+def test_ctrl_c_while_it_is_undone(mysql_target: MysqlTarget) -> None:
+    """The second one is for a server that says nothing."""
+    target = mysql_target
+    target.server.run("CREATE TABLE w.t (id int, name text)")
+
+    class Deaf(Proxy):
+        asked = threading.Event()
+        over = threading.Event()
+
+        def up(self, client: socket.socket, server: socket.socket) -> None:
+            while data := client.recv(65_536):
+                if b"ROLLBACK" in data:
+                    self.asked.set()
+                    self.over.wait()
+                    return
+                server.sendall(data)
+
+    proxy = Deaf(("127.0.0.1", target.server.port))
+
+    def interrupt() -> None:
+        proxy.asked.wait()
+        signal.raise_signal(signal.SIGINT)
+        time.sleep(0.5)
+        signal.raise_signal(signal.SIGINT)
+
+    interrupting = threading.Thread(target=interrupt)
+    try:
+        uri = target.server.uri("?ssl-mode=disabled", database="w")
+        uri = uri.replace(str(target.server.port), str(proxy.port))
+        with dray.connect(uri) as connection:
+            interrupting.start()
+            with pytest.raises(KeyboardInterrupt):
+                connection.write("t", failing(1), mode="append")
+    finally:
+        proxy.over.set()
+        proxy.close()
+    interrupting.join()
+    assert target.rows() == []
+
+
 def test_progress(mysql_target: MysqlTarget) -> None:
     seen: list[int] = []
     table = pa.table({"id": range(200_000)})

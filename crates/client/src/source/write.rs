@@ -8,6 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use arrow::datatypes::Schema;
 
@@ -20,6 +21,8 @@ use crate::write::{WriteMode, WriteOptions};
 
 /// How the name of a staging table begins.
 const STAGING: &str = "dray_unfinished_";
+/// How long a server has to undo what a broken connection, or a cancelled write, has done.
+pub(super) const UNDO_TIMEOUT: Duration = Duration::from_secs(60);
 /// The bytes of a name that every database takes.
 const NAME_BYTES: usize = 63;
 
@@ -74,6 +77,21 @@ pub(super) fn check(look: Look<'_>) -> Result<()> {
     match look() {
         Verdict::Continue => Ok(()),
         _ => Err(cancelled()),
+    }
+}
+
+/// The look of a statement that undoes what was written, which a cancel must not stop. From then on
+/// the server has [`UNDO_TIMEOUT`]. If the watch abandons it, nobody waits.
+pub(super) fn undoing(look: Look<'_>) -> impl FnMut() -> Verdict {
+    let mut until = None;
+    move || match look() {
+        Verdict::Continue => Verdict::Continue,
+        Verdict::Cancel
+            if *until.get_or_insert_with(|| Instant::now() + UNDO_TIMEOUT) > Instant::now() =>
+        {
+            Verdict::Continue
+        }
+        _ => Verdict::Abandon,
     }
 }
 

@@ -31,7 +31,9 @@ use self::table::{
     Existing, NO_TABLE, Table, UNKNOWN_TABLE, already_there, check_arguments, create_statement,
     identifier, missing, naming_failed, place,
 };
-use super::super::write::{Batches, Look, Sent, Watched, several, staging_name};
+use super::super::write::{
+    Batches, Look, Sent, UNDO_TIMEOUT, Watched, several, staging_name, undoing,
+};
 use super::MysqlSource;
 use crate::error::{Error, ErrorKind, Result};
 use crate::source::STOP_TIMEOUT;
@@ -42,8 +44,6 @@ use crate::write::{WriteJob, WriteMode, WriteOptions, WriteStats};
 const SAVEPOINT: &str = "dray_write";
 /// SQLSTATE `query_canceled`.
 const QUERY_CANCELED: &str = "70100";
-/// How long a server has to undo what a broken connection has done.
-const UNDO_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long to wait before another connection is tried again.
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -65,17 +65,17 @@ pub(super) fn write(
         .run(&mut || look(), |connection, check| Settings::set(&mut connection.session, check))?;
     let mut writer = Writer { source, settings: &settings, sent: &sent, look: &look };
     let written = writer.write(job, &|error| watched.why(error));
-    if !source.connection.session.is_broken() && !insist(source, &settings.reset()) {
+    if !source.connection.session.is_broken() && !insist(source, &look, &settings.reset()) {
         source.connection.session.break_off();
     }
     written
 }
 
-/// Runs a statement of the program's own, whatever the watch says. A late request to cancel may hit
-/// the first try.
-fn insist(source: &mut MysqlSource, statement: &str) -> bool {
+/// Runs a statement of the program's own, also if the watch has cancelled. A late request to cancel
+/// may hit the first try.
+fn insist(source: &mut MysqlSource, look: Look<'_>, statement: &str) -> bool {
+    let mut look = undoing(look);
     let mut ask = || {
-        let mut look = || Verdict::Continue;
         let asked = source.run(&mut look, |connection, check| {
             Ok(connection.session.ask(statement, check).map(drop)?)
         });
@@ -227,7 +227,7 @@ impl Writer<'_> {
             Ok(session.ask(&create, check).map(std::mem::drop)?)
         })?;
         let written = self.append(name, job);
-        if written.is_err() && !insist(self.source, &drop) {
+        if written.is_err() && !insist(self.source, self.look, &drop) {
             self.source.connection.session.break_off();
         }
         written
@@ -288,7 +288,8 @@ impl Writer<'_> {
         });
         if dropped.is_err() && !self.source.connection.session.is_broken() {
             // Foreign keys of other tables may hold it.
-            insist(self.source, &format!("RENAME TABLE {name} TO {staging}, {replaced} TO {name}"));
+            let undo = format!("RENAME TABLE {name} TO {staging}, {replaced} TO {name}");
+            insist(self.source, self.look, &undo);
         }
         dropped
     }
@@ -391,9 +392,9 @@ impl Writer<'_> {
         if done.is_err() && self.source.connection.session.is_usable() {
             // The errors of a server do not say whether they have ended the whole transaction, as a
             // deadlock does; the answer to any other statement does.
-            let known = insist(self.source, "DO 0");
+            let known = insist(self.source, self.look, "DO 0");
             let is_open = self.source.connection.session.is_in_transaction();
-            if !known || is_open && !insist(self.source, &undo) {
+            if !known || is_open && !insist(self.source, self.look, &undo) {
                 self.source.connection.session.break_off();
             }
         }

@@ -19,11 +19,11 @@ use dray_postgres::{CancelCheck as SocketCheck, Session, Socket};
 
 use self::copy::Copy;
 use self::table::Table;
-use super::super::write::{Batches, Sent, Watched, several};
+use super::super::write::{Batches, Look, Sent, Watched, several, undoing};
 use super::connection::Connection;
 use super::policy::StatementPolicy;
 use crate::error::{Error, ErrorKind, Result};
-use crate::watch::{Verdict, Watch};
+use crate::watch::Watch;
 use crate::write::{WriteJob, WriteStats};
 
 /// The savepoint within a transaction of the user's.
@@ -82,7 +82,7 @@ fn write_serial(
 /// and the connection can be used.
 fn in_transaction<T>(
     connection: &mut Connection,
-    look: &dyn Fn() -> Verdict,
+    look: Look<'_>,
     work: impl FnOnce(&mut Session<Socket>, SocketCheck<'_>) -> Result<T>,
 ) -> Result<T> {
     let is_nested = connection.session.is_in_transaction();
@@ -102,16 +102,16 @@ fn in_transaction<T>(
         session.ask(&commit, check)?;
         Ok(done)
     });
-    done.inspect_err(|_| undo_all(connection, &undo, is_nested))
+    done.inspect_err(|_| undo_all(connection, look, &undo, is_nested))
 }
 
 /// Rolls back what has failed. If that fails, the connection is given up.
-fn undo_all(connection: &mut Connection, undo: &str, is_nested: bool) {
+fn undo_all(connection: &mut Connection, look: Look<'_>, undo: &str, is_nested: bool) {
     if connection.session.is_broken() || !connection.session.is_in_transaction() {
         return;
     }
-    let undone = |connection: &mut Connection| {
-        let mut look = || Verdict::Continue;
+    let mut look = undoing(look);
+    let mut undone = |connection: &mut Connection| {
         let undone = connection.run(&mut look, |connection, check| {
             Ok(connection.session.ask(undo, check).map(drop)?)
         });
