@@ -85,8 +85,8 @@ class Writes:
         MySQL and MariaDB create tables outside of transactions: that is refused while one is open.
         A table that is created or replaced gets its name once all rows are there; a program that is
         killed leaves one named ``dray_unfinished_…``. Rows are not appended to a table whose engine
-        has no transactions, such as MyISAM: they could not be taken back. A temporary table that is
-        replaced is dropped first.
+        has no transactions, such as MyISAM: they could not be taken back. If a temporary table is
+        replaced, the server copies the rows once all of them are there.
 
         Parameters
         ----------
@@ -98,8 +98,8 @@ class Writes:
             of a Parquet file (which needs pyarrow). A reader is read batch by batch, in bounded
             memory.
         mode : {"create", "append", "replace", "create_append"}
-            ``"create"`` fails if the table exists, ``"append"`` if it does not. ``"replace"`` drops
-            the table first, and ``"create_append"`` creates it unless it exists.
+            ``"create"`` fails if the table exists, ``"append"`` if it does not. ``"replace"``
+            replaces it if it exists, and ``"create_append"`` creates it unless it does.
         schema : str, optional
             The table's schema. By default a table is created in the session's current schema, and
             rows are appended to the first table of this name in its ``search_path``. In MySQL it is

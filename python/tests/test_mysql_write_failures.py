@@ -48,6 +48,27 @@ def test_a_source_that_fails(mysql_target: MysqlTarget, batches: int) -> None:
     assert mysql_target.rows() == ROWS and mysql_target.tables() == ["t"]
 
 
+@pytest.mark.parametrize("begin", ["SELECT 1", "BEGIN"])
+def test_a_temporary_table_stays_until_it_is_replaced(
+    mysql_target: MysqlTarget, begin: str
+) -> None:
+    target = mysql_target
+    target.server.run("CREATE TABLE w.t (other text)", "CREATE TABLE w.u (id int)")
+    target.write(TABLE, temporary=True)
+    target.dray.query(begin).close()
+    target.dray.query("INSERT INTO u VALUES (7)").close()
+    with pytest.raises(dray.Error, match="the well is dry"):
+        target.write(failing(1), mode="replace", temporary=True)
+    assert target.ask("SELECT count(*), sum(id) FROM t") == [(3, 3)]
+    target.write(pa.table({"other": [4.5, None]}), mode="replace", temporary=True)
+    assert target.ask("SELECT other FROM t") == [(4.5,), (None,)]
+    # The user's transaction is as it was.
+    target.dray.query("ROLLBACK").close()
+    assert target.ask("SELECT * FROM u") == ([] if begin == "BEGIN" else [(7,)])
+    target.dray.query("DROP TEMPORARY TABLE t").close()
+    assert target.ask("SELECT * FROM t") == [] and target.tables() == ["t", "u"]
+
+
 @pytest.mark.parametrize("delay", [0.0, 20.0])
 @pytest.mark.parametrize("mode", ["create", "append"])
 def test_ctrl_c(mysql_target: MysqlTarget, delay: float, mode: str) -> None:

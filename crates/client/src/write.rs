@@ -20,7 +20,7 @@ pub enum WriteMode {
     Create,
     /// It exists, and gets more rows.
     Append,
-    /// It is dropped if it exists, and created.
+    /// It is created, and replaces one that exists once all rows are there.
     Replace,
     /// It is created if it does not exist, and gets more rows.
     CreateAppend,

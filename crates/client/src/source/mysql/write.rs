@@ -101,6 +101,13 @@ struct Target {
     existing: Option<Existing>,
 }
 
+impl Target {
+    /// Another name for the table, which no other one has.
+    fn staging(&self, table: &str) -> String {
+        format!("{}.{}", self.database, identifier(&staging_name(table)))
+    }
+}
+
 /// A table that gets its name at the end.
 struct NewTable {
     /// Its name until then.
@@ -158,7 +165,7 @@ impl Writer<'_> {
                 .run(|session, check| table.check_appendable(session, &target.name, check))
                 .and_then(|()| self.append(target.name.clone(), job)),
             (WriteMode::Create, Some(_)) => Err(already_there(&target.name)),
-            _ if temporary => self.create_temporary(target.name.clone(), job),
+            _ if temporary => self.create_temporary(&target, existing.is_some(), job),
             (WriteMode::Replace, Some(Existing { is_temporary: true, .. })) => {
                 Err(Error::usage(format!("{} is a temporary table", target.name))
                     .with_hint("replace it as one, or drop it first"))
@@ -218,16 +225,38 @@ impl Writer<'_> {
         })
     }
 
-    /// Creates a table of the session's own.
-    fn create_temporary(&mut self, name: String, job: WriteJob<'_>) -> Result<WriteStats> {
-        let drop = format!("DROP TEMPORARY TABLE IF EXISTS {name}");
-        self.run(|session, check| {
-            let create = create_statement(session, &name, &job.schema, job.options)?;
-            session.ask(&drop, check)?;
-            Ok(session.ask(&create, check).map(std::mem::drop)?)
+    /// Creates a table of the session's own. One that it replaces stays until all rows are in
+    /// another one, from which the server copies them: a temporary table that gets another name
+    /// would commit the user's transaction.
+    fn create_temporary(
+        &mut self,
+        target: &Target,
+        replaces: bool,
+        job: WriteJob<'_>,
+    ) -> Result<WriteStats> {
+        let name = &target.name;
+        let filled = if replaces { target.staging(job.table) } else { name.clone() };
+        let undo = format!("DROP TEMPORARY TABLE IF EXISTS {filled}");
+        let create = self.run(|session, check| {
+            let create = |name: &str| create_statement(session, name, &job.schema, job.options);
+            let (first, last) = (create(&filled)?, create(name)?);
+            session.ask(&first, check)?;
+            Ok(last)
         })?;
-        let written = self.append(name, job);
-        if written.is_err() && !insist(self.source, self.look, &drop) {
+        let mut written = self.append(filled.clone(), job);
+        if replaces && written.is_ok() {
+            let drop = format!("DROP TEMPORARY TABLE {name}");
+            let copy = format!("INSERT INTO {name} SELECT * FROM {filled}");
+            // It is too late to cancel.
+            let copied = self.source.run(&mut undoing(self.look), |connection, check| {
+                for statement in [drop, create, copy] {
+                    connection.session.ask(&statement, check)?;
+                }
+                Ok(())
+            });
+            written = copied.and(written);
+        }
+        if (replaces || written.is_err()) && !insist(self.source, self.look, &undo) {
             self.source.connection.session.break_off();
         }
         written
@@ -248,7 +277,7 @@ impl Writer<'_> {
             .with_hint("commit it first; or append to a table that exists")
             .with_sqlstate("25001"));
         }
-        let own = || format!("{}.{}", target.database, identifier(&staging_name(job.table)));
+        let own = || target.staging(job.table);
         let new =
             NewTable { staging: own(), replaced: replaces.then(own), name: target.name.clone() };
         let created = self.run(|session, check| {
