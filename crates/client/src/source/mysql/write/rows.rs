@@ -89,7 +89,7 @@ impl Writing<'_> {
         if let Err(error) = sent {
             // What the server has got is taken back with the transaction.
             if session.is_loading() {
-                session.end_load(check)?;
+                session.end_load(check).map_err(|error| numbers.name(error.into(), 0))?;
             }
             return Err(error);
         }
