@@ -176,6 +176,14 @@ def test_settings_of_the_user(mysql_target: MysqlTarget) -> None:
     assert target.rows() == [("ü", None), ("\\N", "1970-01-02 00:00:00.000000")]
 
 
+def test_results_without_a_character_set(mysql_target: MysqlTarget) -> None:
+    mysql_target.dray.query("SET character_set_results = NULL").close()
+    mysql_target.write(TABLE)
+    assert mysql_target.rows() == ROWS
+    with pytest.raises(dray.Error, match="character_set_results was set"):
+        mysql_target.ask("SELECT 1")
+
+
 def test_replacing_what_others_need(mysql_target: MysqlTarget) -> None:
     target = mysql_target
     target.server.run(

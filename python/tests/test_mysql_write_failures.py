@@ -245,6 +245,12 @@ def test_packets_of_1024_bytes(mysql_target: MysqlTarget) -> None:
         server.stop()
 
 
+def test_a_server_that_keeps_no_warnings(mysql_target: MysqlTarget) -> None:
+    mysql_target.dray.query("SET max_error_count = 0").close()
+    match = r"keeps none of its warnings \(1\)" if mysql_target.way == "load" else "'b' for column"
+    mysql_target.fails(pa.table({"host": ["b"]}), match, types={"host": "inet4"})
+
+
 @pytest.mark.parametrize("options", ["?compress=zlib", "?ssl-mode=DISABLED"])
 def test_other_transports(mysql_target: MysqlTarget, options: str) -> None:
     table = pa.table({"id": range(300_000), "name": [f"name {i}" for i in range(300_000)]})

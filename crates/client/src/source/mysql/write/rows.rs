@@ -298,6 +298,11 @@ fn check_taken(
             };
             first.with_hint(hint)
         }
+        None if taken.rows == sent => {
+            let what = format!("the server keeps none of its warnings ({})", taken.warnings);
+            Error::new(ErrorKind::Execution, what)
+                .with_hint("SET max_error_count = 64 to know them; nothing was written")
+        }
         None => Error::new(ErrorKind::Execution, counts),
     })
 }

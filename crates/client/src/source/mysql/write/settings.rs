@@ -33,8 +33,8 @@ const KEPT_MODES: [&str; 4] =
 /// The settings of writing, and those before.
 pub(super) struct Settings {
     statement: String,
-    /// Variables and their values.
-    before: Vec<(&'static str, String)>,
+    /// Variables and their values, None for NULL.
+    before: Vec<(&'static str, Option<String>)>,
     /// The largest packet that the server takes.
     pub(super) packet_bytes_max: usize,
 }
@@ -53,14 +53,16 @@ impl Settings {
         let names: Vec<_> = NAMES.iter().chain(own).copied().collect();
         let listed: Vec<_> = names.iter().map(|name| format!("@@{name}")).collect();
         let question = format!("SELECT {}, @@max_allowed_packet", listed.join(", "));
-        let row = session.ask(&question, check)?.into_iter().next().unwrap_or_default();
-        let mut values = row.into_iter().collect::<Option<Vec<_>>>().unwrap_or_default();
-        let packet_bytes_max = values.pop().and_then(|bytes| bytes.parse().ok());
-        let (Some(packet_bytes_max), true) = (packet_bytes_max, values.len() == names.len()) else {
+        let mut values = session.ask(&question, check)?.into_iter().next().unwrap_or_default();
+        let packet_bytes_max = values.pop().flatten().and_then(|bytes| bytes.parse().ok());
+        let is_whole = values.len() == names.len();
+        let (Some(packet_bytes_max), Some(Some(mode)), true) =
+            (packet_bytes_max, values.first().cloned(), is_whole)
+        else {
             let what = "the server's settings can't be understood";
             return Err(Error::new(ErrorKind::Protocol, what));
         };
-        let kept = values[0].split(',').filter(|mode| KEPT_MODES.contains(mode));
+        let kept = mode.split(',').filter(|mode| KEPT_MODES.contains(mode));
         let modes = ["STRICT_ALL_TABLES", "NO_AUTO_VALUE_ON_ZERO", "NO_ENGINE_SUBSTITUTION"];
         let modes: Vec<_> = kept.chain(modes).collect();
         let idle: String = own.iter().map(|name| format!(", {name} = 0")).collect();
@@ -88,11 +90,10 @@ impl Settings {
 
     /// The statement that sets back what was before.
     pub(super) fn reset(&self) -> String {
-        let set = self.before.iter().map(|(name, value)| {
-            match value.bytes().all(|byte| byte.is_ascii_digit()) && !value.is_empty() {
-                true => format!("{name} = {value}"),
-                false => format!("{name} = {}", literal(value)),
-            }
+        let set = self.before.iter().map(|(name, value)| match value {
+            None => format!("{name} = NULL"),
+            Some(value) if value.parse::<u64>().is_ok() => format!("{name} = {value}"),
+            Some(value) => format!("{name} = {}", literal(value)),
         });
         format!("SET {}", set.collect::<Vec<_>>().join(", "))
     }
