@@ -48,6 +48,12 @@ def test_every_row_once(client: dray.Connection, extension: bool, sql: str, rows
     assert table.sort_by(order).equals(whole.sort_by(order))
 
 
+def test_rows_without_columns(client: dray.Connection, extension: bool) -> None:
+    result = client.query("SELECT FROM many", extension=extension, partitions=3)
+    assert result.arrow().num_columns == 0
+    assert result.stats is not None and result.stats.rows == ROWS
+
+
 def test_order_can_be_kept(big: PostgresServer, client: dray.Connection, extension: bool) -> None:
     table, reason = read(
         client, "SELECT id, filler FROM many", extension, partitions=4, ordered=True

@@ -7,7 +7,9 @@
 
 #![allow(unsafe_code, reason = "arrays are made of buffers that were copied from arrays")]
 
-use arrow::array::{Array, ArrayData, ArrayRef, BooleanBufferBuilder, RecordBatch, make_array};
+use arrow::array::{
+    Array, ArrayData, ArrayRef, BooleanBufferBuilder, RecordBatch, RecordBatchOptions, make_array,
+};
 use arrow::buffer::Buffer;
 use arrow::compute::concat;
 use arrow::datatypes::{DataType, SchemaRef};
@@ -28,7 +30,10 @@ pub(crate) fn join(
         let parts: Vec<&ArrayRef> = batches.iter().map(|batch| batch.column(i)).collect();
         column(&parts, arena)
     });
-    RecordBatch::try_new(schema.clone(), columns.collect::<Result<_, _>>()?)
+    // Without columns, nothing else has the number of rows.
+    let rows = batches.iter().map(|batch| batch.num_rows()).sum();
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    RecordBatch::try_new_with_options(schema.clone(), columns.collect::<Result<_, _>>()?, &options)
 }
 
 fn column(parts: &[&ArrayRef], arena: &mut Arena) -> Result<ArrayRef, ArrowError> {
@@ -185,5 +190,13 @@ mod tests {
             joined.columns().iter().for_each(|column| column.to_data().validate_full().unwrap());
             assert_eq!(joined, concat_batches(&schema, batches.iter().copied()).unwrap());
         }
+    }
+
+    #[test]
+    fn rows_without_columns() {
+        let batches = [batch(0, 3).project(&[]).unwrap(), batch(3, 4).project(&[]).unwrap()];
+        let schema = batches[0].schema();
+        let joined = join(&schema, &[&batches[0], &batches[1]], &mut Arena::default()).unwrap();
+        assert_eq!((joined.num_rows(), joined.num_columns()), (7, 0));
     }
 }
