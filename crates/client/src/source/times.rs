@@ -11,8 +11,8 @@ pub(super) fn timestamp(
     i: usize,
     unit: TimeUnit,
 ) -> Result<(i64, i64), ArrowError> {
-    let counts = cast(column, &DataType::Int64)?;
-    let count = counts.as_primitive::<Int64Type>().value(i);
+    let counts = cast(&column.slice(i, 1), &DataType::Int64)?;
+    let count = counts.as_primitive::<Int64Type>().value(0);
     let (per_second, to_microseconds): (i64, fn(i64) -> i64) = match unit {
         TimeUnit::Second => (1, |_| 0),
         TimeUnit::Millisecond => (1000, |rest| rest * 1000),
@@ -24,6 +24,6 @@ pub(super) fn timestamp(
 
 /// Whether a count of nanoseconds is not one of whole microseconds.
 pub(super) fn has_nanoseconds(column: &dyn Array, i: usize) -> bool {
-    cast(column, &DataType::Int64)
-        .is_ok_and(|values| values.as_primitive::<Int64Type>().value(i) % 1000 != 0)
+    cast(&column.slice(i, 1), &DataType::Int64)
+        .is_ok_and(|values| values.as_primitive::<Int64Type>().value(0) % 1000 != 0)
 }

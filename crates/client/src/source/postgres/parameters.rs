@@ -127,7 +127,7 @@ fn scalar(column: &dyn Array, i: usize) -> Result<Option<(u32, String)>, String>
         UInt64 => (1700, column.as_primitive::<UInt64Type>().value(i).to_string()),
         // As double precision, whose text is exact. The text of a shorter float is another double.
         Float16 | Float32 => {
-            return scalar(&cast(column, &Float64).map_err(|error| error.to_string())?, i);
+            return scalar(&cast(&column.slice(i, 1), &Float64).map_err(|e| e.to_string())?, 0);
         }
         Float64 => (701, shown()?),
         Decimal32(..) | Decimal64(..) | Decimal128(..) | Decimal256(..) => (1700, shown()?),
@@ -153,10 +153,10 @@ fn scalar(column: &dyn Array, i: usize) -> Result<Option<(u32, String)>, String>
         // In UTC: the zone's own time would lose the seconds of offsets before 1900 or so.
         Timestamp(unit, Some(_)) => (1184, timestamp(column, i, *unit, UTC)?),
         Duration(_) => {
-            let exact = cast(column, &Duration(TimeUnit::Microsecond))
+            let exact = cast(&column.slice(i, 1), &Duration(TimeUnit::Microsecond))
                 .and_then(|exact| cast(&exact, &Int64));
             let exact = exact.map_err(|error| error.to_string())?;
-            let microseconds = exact.as_primitive::<Int64Type>().value(i);
+            let microseconds = exact.as_primitive::<Int64Type>().value(0);
             // Whole days are sent as days, as drivers do: in a time zone a day need not have 24
             // hours.
             let (days, microseconds) =
@@ -260,7 +260,9 @@ mod tests {
         DurationMicrosecondArray, Float32Array, IntervalMonthDayNanoArray, Time64NanosecondArray,
         TimestampMicrosecondArray, TimestampSecondArray,
     };
-    use arrow::datatypes::{Float32Type, Int32Type};
+    use arrow::datatypes::{
+        DurationMicrosecondType, Float32Type, Int32Type, TimestampNanosecondType,
+    };
 
     fn sent(column: ArrayRef) -> (u32, Option<String>) {
         let row = RecordBatch::try_from_iter([("p", column)]).unwrap();
@@ -318,6 +320,34 @@ mod tests {
         assert_eq!(text(7_200_000_005), some("+0 days +02:00:00.000005"));
         assert_eq!(text(-3_600_000_000), some("+0 days -01:00:00.000000"));
         assert_eq!(text(i64::MIN), some("-106751991 days -04:00:54.775808"));
+    }
+
+    #[test]
+    fn items_have_their_own_values() {
+        let some = |oid, text: &str| (oid, Some(text.to_owned()));
+        let durations = ListArray::from_iter_primitive::<DurationMicrosecondType, _, _>([Some([
+            Some(1),
+            None,
+            Some(DAY_MICROSECONDS),
+        ])]);
+        assert_eq!(
+            sent(Arc::new(durations)),
+            some(1187, r#"{"+0 days +00:00:00.000001",NULL,"+1 days +00:00:00.000000"}"#)
+        );
+        let floats = ListArray::from_iter_primitive::<Float32Type, _, _>([Some([
+            None,
+            Some(0.5),
+            Some(-2.25),
+        ])]);
+        assert_eq!(sent(Arc::new(floats)), some(1022, r#"{NULL,"0.5","-2.25"}"#));
+        let times = ListArray::from_iter_primitive::<TimestampNanosecondType, _, _>([Some([
+            Some(0),
+            Some(1_000_000_001_000),
+        ])]);
+        assert_eq!(
+            sent(Arc::new(times)),
+            some(1115, r#"{"1970-01-01 00:00:00","1970-01-01 00:16:40.000001"}"#)
+        );
     }
 
     #[test]
