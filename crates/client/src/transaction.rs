@@ -51,7 +51,8 @@ impl Connection {
         self.source_ref().is_in_transaction()
     }
 
-    /// The highest of `$1, $2 …` in a statement, 0 without any.
+    /// The parameters of a statement: the highest of `$1, $2 …`, or the number of `?`, as the
+    /// database writes them.
     pub fn parameters_in(&self, sql: &str) -> usize {
         self.source_ref().parameters_in(sql)
     }

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from adbc_client import connect
 from relay_server import Relay, one, relay, sources, wait_until
 from server import binary
 
@@ -79,6 +80,19 @@ def own(server: Relay) -> Iterator[dray.Connection]:
 
 def rows_of(connection: dray.Connection, sql: str) -> list[tuple[object, ...]]:
     return [tuple(row) for row in connection.query(sql).rows()]
+
+
+def test_parameters_by_adbc(server: Relay) -> None:
+    """Those of a statement are known before they have values."""
+    with connect(server.uri("notes")) as adbc, adbc.cursor() as cursor:
+        for sql, count in [
+            ("SELECT name FROM many WHERE id = ? OR name = ? OR name = '?'", 2),
+            ("SELECT name FROM many WHERE id = $1", 1),
+            ("SELECT name FROM many", 0),
+        ]:
+            schema = cursor.adbc_prepare(sql)
+            assert schema is not None and len(schema) == count
+            assert cursor.adbc_execute_schema(sql).names == ["name"]
 
 
 def test_types(connection: dray.Connection, oracle: sqlite3.Connection) -> None:

@@ -240,6 +240,10 @@ impl Source for DraySource {
     fn parameters_in(&self, sql: &str) -> usize {
         let count = match self.dialect {
             Some(SourceKind::Mysql) => dray_mysql::parameters_in(sql, true),
+            // Most have `?`, and SQLite has both.
+            Some(SourceKind::Other) => {
+                dray_mysql::parameters_in(sql, false).max(dray_postgres::parameters_in(sql, false))
+            }
             _ => dray_postgres::parameters_in(sql, false),
         };
         count.unwrap_or_default()
