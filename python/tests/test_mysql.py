@@ -542,6 +542,10 @@ def test_adbc_transactions(shop: MariaServer) -> None:
         # Nobody asks about the transaction before the errors are shown.
         with loser.cursor() as cursor, pytest.raises(Exception, match="Duplicate"):
             cursor.execute("INSERT INTO accounts VALUES (1, 0)")
+        # It must be asked before these.
+        for sql in ("SELECT @@error_count", "UPDATE accounts SET n = row_count()"):
+            with pytest.raises(Exception, match="whether the transaction is still open"):
+                rows(loser, sql)
         assert [row[1] for row in rows(loser, "SHOW ERRORS")] == [1062]
         change(loser, 1)
         loser.rollback()

@@ -412,7 +412,11 @@ impl Source for MysqlSource {
         if self.was_elsewhere && self.connection.session.reads_what_is_left(sql) {
             return Err(was_elsewhere());
         }
-        if !self.connection.session.is_diagnostic(sql) {
+        let session = &self.connection.session;
+        if !session.is_diagnostic(sql) {
+            if self.own == OwnTransaction::Doubtful && session.reads_what_is_left(sql) {
+                return Err(would_be_replaced());
+            }
             self.check_transaction(cancel);
         }
         if self.own == OwnTransaction::Ended {
@@ -575,6 +579,12 @@ fn ended(what: &str) -> Error {
     )
     .with_hint("roll back, and begin again")
     .with_sqlstate(TRANSACTION_STATE)
+}
+
+fn would_be_replaced() -> Error {
+    let what = "a statement of the transaction has failed, and what it has left is replaced when \
+                the server is asked whether the transaction is still open";
+    Error::usage(what).with_hint("SHOW ERRORS and SHOW WARNINGS can be read before")
 }
 
 fn was_elsewhere() -> Error {
