@@ -265,7 +265,7 @@ impl MysqlSource {
             Err(reason) => {
                 // The user may change the settings back.
                 if reason != Reason::OtherSettings {
-                    self.failed_connections.note();
+                    self.failed_connections.note(reason.to_string());
                 }
                 Err(reason)
             }
@@ -284,13 +284,13 @@ impl MysqlSource {
         let by_primary_key = options.postgres.partition_by.is_none();
         let asked = match options.postgres.partitions {
             Partitions::Exactly(count) => Some(usize::from(count)),
-            Partitions::Auto if self.failed_connections.is_recent() => {
-                return Err(Reason::ConnectionsFailedBefore);
-            }
-            Partitions::Auto if by_primary_key && self.small_tables.has(sql) => {
-                return Err(Reason::SmallTableBefore);
-            }
-            Partitions::Auto => None,
+            Partitions::Auto => match self.failed_connections.recent() {
+                Some(why) => return Err(Reason::ConnectionsFailedBefore(why.to_owned())),
+                None if by_primary_key && self.small_tables.has(sql) => {
+                    return Err(Reason::SmallTableBefore);
+                }
+                None => None,
+            },
         };
         if self.own != OwnTransaction::None || session.is_in_transaction() {
             return Err(Reason::InTransaction);

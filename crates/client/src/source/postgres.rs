@@ -187,7 +187,7 @@ impl PostgresSource {
                 self.connection.end_transaction("ROLLBACK", cancel)?;
                 match error.kind() {
                     ErrorKind::Cancelled => return Err(error),
-                    ErrorKind::Connection => self.policy.note_failed_connections(),
+                    ErrorKind::Connection => self.policy.note_failed_connections(error.to_string()),
                     _ => {}
                 }
                 Ok(Decision::Refused(Reason::NoOtherConnection(error.to_string())))

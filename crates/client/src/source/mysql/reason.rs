@@ -11,7 +11,7 @@ pub(super) enum Reason {
     InTransaction,
     NotSplittable(NotSplittable),
     SmallTableBefore,
-    ConnectionsFailedBefore,
+    ConnectionsFailedBefore(String),
     UnknownTable,
     NotATable,
     Temporary,
@@ -64,7 +64,9 @@ impl fmt::Display for Reason {
             }
             Self::NotSplittable(why) => return why.fmt(f),
             Self::SmallTableBefore => "its table was not worth more when it was last inspected",
-            Self::ConnectionsFailedBefore => "more connections could not be had before",
+            Self::ConnectionsFailedBefore(why) => {
+                return write!(f, "more connections could not be had before: {why}");
+            }
             Self::UnknownTable => "its table is not known to information_schema",
             Self::NotATable => "it reads a view or something else that is not a plain table",
             Self::Temporary => "it reads a temporary table",

@@ -86,8 +86,9 @@ impl Table {
         }
         let ends = session.ask(&format!("SELECT {ends} FROM {}", scan.table), check)?;
         let mut ends = ends.into_iter().flatten().flatten();
+        // No row has a key.
         let (Some(least), Some(greatest)) = (ends.next(), ends.next()) else {
-            return Ok(Err(Reason::Small));
+            return Ok(Err(Reason::FewKeys));
         };
         let Some((space, from, to)) = KeySpace::new(data_type, &least, &greatest) else {
             return Ok(Err(key_type()));

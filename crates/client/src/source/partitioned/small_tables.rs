@@ -28,18 +28,20 @@ impl SmallTables {
     }
 }
 
-/// Whether several connections could not be had, and when that was found. Trying again takes time,
-/// but what failed may be over, such as a backup.
+/// Why several connections could not be had, and when that was found. Trying again takes time, but
+/// what failed may be over, such as a backup.
 #[derive(Debug, Default)]
-pub(in super::super) struct FailedConnections(Option<Instant>);
+pub(in super::super) struct FailedConnections(Option<(Instant, String)>);
 
 impl FailedConnections {
-    pub(in super::super) fn is_recent(&self) -> bool {
-        self.0.is_some_and(|since| since.elapsed() < LASTS)
+    /// Why they could not be had a short time ago.
+    pub(in super::super) fn recent(&self) -> Option<&str> {
+        let recent = self.0.as_ref().filter(|(since, _)| since.elapsed() < LASTS);
+        recent.map(|(_, why)| why.as_str())
     }
 
-    pub(in super::super) fn note(&mut self) {
-        self.0 = Some(Instant::now());
+    pub(in super::super) fn note(&mut self, why: String) {
+        self.0 = Some((Instant::now(), why));
     }
 }
 
@@ -50,9 +52,11 @@ mod tests {
     #[test]
     fn failures_are_forgotten() {
         let mut failed = FailedConnections::default();
-        assert!(!failed.is_recent());
-        failed.note();
-        assert!(failed.is_recent());
-        assert!(!FailedConnections(Instant::now().checked_sub(LASTS)).is_recent());
+        assert_eq!(failed.recent(), None);
+        failed.note("a backup".to_owned());
+        assert_eq!(failed.recent(), Some("a backup"));
+        let before = Instant::now().checked_sub(LASTS);
+        let failed = FailedConnections(before.map(|before| (before, String::new())));
+        assert_eq!(failed.recent(), None);
     }
 }

@@ -25,7 +25,7 @@ pub(super) struct StatementPolicy {
     few_rows: HashSet<String>,
     /// Statements whose tables were too small for more connections.
     pub(super) small_tables: SmallTables,
-    /// Workers could not connect.
+    /// Why workers could not connect.
     failed_connections: FailedConnections,
     /// The last statement that ran over one connection.
     statement: String,
@@ -104,14 +104,16 @@ impl StatementPolicy {
         let connections = match options.postgres.partitions {
             Partitions::Exactly(1) => return Decision::Refused(Reason::OneConnectionAsked),
             Partitions::Exactly(count) => Some(usize::from(count)),
-            Partitions::Auto if self.failed_connections.is_recent() => {
-                return Decision::Refused(Reason::ConnectionsFailedBefore);
-            }
-            // Inspecting the table takes longer than a small statement that runs over and over.
-            Partitions::Auto if self.small_tables.has(sql) => {
-                return Decision::Refused(Reason::SmallTableBefore);
-            }
-            Partitions::Auto => None,
+            Partitions::Auto => match self.failed_connections.recent() {
+                Some(why) => {
+                    return Decision::Refused(Reason::ConnectionsFailedBefore(why.to_owned()));
+                }
+                // Inspecting the table takes longer than a small statement that runs over and over.
+                None if self.small_tables.has(sql) => {
+                    return Decision::Refused(Reason::SmallTableBefore);
+                }
+                None => None,
+            },
         };
         if session.is_in_transaction() || !self.is_session_unchanged() {
             return Decision::Refused(Reason::SessionMayDiffer);
@@ -125,9 +127,9 @@ impl StatementPolicy {
         }
     }
 
-    /// Remembers that workers could not connect.
-    pub(super) fn note_failed_connections(&mut self) {
-        self.failed_connections.note();
+    /// Remembers why workers could not connect.
+    pub(super) fn note_failed_connections(&mut self, why: String) {
+        self.failed_connections.note(why);
     }
 
     /// Remembers a statement that is about to run over one connection.

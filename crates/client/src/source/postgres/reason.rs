@@ -30,7 +30,7 @@ pub(super) enum Reason {
 
     // Why one connection reads a statement.
     OneConnectionAsked,
-    ConnectionsFailedBefore,
+    ConnectionsFailedBefore(String),
     SmallTableBefore,
     SessionMayDiffer,
     Parameters,
@@ -80,7 +80,9 @@ impl fmt::Display for Reason {
                 return write!(f, "the extension does not run it: {error}");
             }
             Self::OneConnectionAsked => "only one was asked for",
-            Self::ConnectionsFailedBefore => "more connections could not be had before",
+            Self::ConnectionsFailedBefore(why) => {
+                return write!(f, "more connections could not be had before: {why}");
+            }
             Self::SmallTableBefore => "its table was not worth more when it was last inspected",
             Self::SessionMayDiffer => "other sessions may not see what this one sees",
             Self::Parameters => "the statement has parameters",
