@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
+import socket
 import subprocess
 import threading
 import time
@@ -660,6 +662,48 @@ def test_names_that_differ_in_case(shop: MariaServer, connection: dray.Connectio
         assert result.stats is not None and "3 connections" in result.stats.path_reason
         assert table.num_rows == ROWS, name
         assert table["c"].null_count == (ROWS // 3 if has_null else 0)
+
+
+def test_cancelling_while_connections_begin(shop: MariaServer) -> None:
+    """The one that is asked whether they reach the same server is as good as before."""
+
+    class Late(Proxy):
+        first: socket.socket | None = None
+        asked = threading.Event()
+        interrupted = threading.Event()
+
+        def up(self, client: socket.socket, server: socket.socket) -> None:
+            self.first = self.first or server
+            while data := client.recv(65_536):
+                if server is self.first and b"IS_USED_LOCK" in data:
+                    self.asked.set()
+                server.sendall(data)
+
+        def down(self, server: socket.socket, client: socket.socket) -> None:
+            while data := server.recv(65_536):
+                if server is self.first and self.asked.is_set():
+                    self.interrupted.wait()
+                client.sendall(data)
+
+    proxy = Late(("127.0.0.1", shop.port))
+    uri = shop.uri("?ssl-mode=disabled").replace(str(shop.port), str(proxy.port))
+
+    def interrupt() -> None:
+        proxy.asked.wait()
+        signal.raise_signal(signal.SIGINT)
+        time.sleep(0.5)
+        proxy.interrupted.set()
+
+    interrupting = threading.Thread(target=interrupt)
+    try:
+        with dray.connect(uri) as connection:
+            interrupting.start()
+            with pytest.raises(KeyboardInterrupt):
+                connection.query("SELECT * FROM par_integers", partitions=3)
+            assert list(connection.query("SELECT 1 + 1")) == [(2,)]
+    finally:
+        proxy.close()
+    interrupting.join()
 
 
 def test_cancelling_behind_a_balancer(shop: MariaServer) -> None:

@@ -105,23 +105,20 @@ impl SnapshotJob<'_> {
     /// definition.
     ///
     /// # Errors
-    /// When the statement is cancelled.
+    /// When the statement is cancelled, or the user's own connection breaks.
     pub(super) fn take(
         &self,
         user: &mut Connection,
         cancel: CancelCheck<'_>,
     ) -> Result<Result<Snapshot, Reason>> {
         let name = format!("dray-{:032x}", u128::from_le_bytes(RandomId::random()?.0));
-        let mut keep_waiting = || cancel() == Verdict::Continue;
-        let taken = self.take_named(&name, user, &mut keep_waiting);
-        let reason = match taken {
-            Ok(Ok(snapshot)) => return Ok(Ok(snapshot)),
-            Ok(Err(reason)) => reason,
-            Err(error) => Reason::NoOtherConnection(error.to_string()),
-        };
-        match keep_waiting() {
-            true => Ok(Err(reason)),
-            false => Err(super::super::cancelled()),
+        let taken = self.take_named(&name, user, cancel);
+        match taken {
+            Ok(Ok(snapshot)) => Ok(Ok(snapshot)),
+            _ if cancel() != Verdict::Continue => Err(super::super::cancelled()),
+            Ok(Err(reason)) => Ok(Err(reason)),
+            Err(error) if !user.session.is_usable() => Err(error),
+            Err(error) => Ok(Err(Reason::NoOtherConnection(error.to_string()))),
         }
     }
 
@@ -129,16 +126,19 @@ impl SnapshotJob<'_> {
         &self,
         name: &str,
         user: &mut Connection,
-        keep_waiting: &mut dyn FnMut() -> bool,
+        cancel: CancelCheck<'_>,
     ) -> Result<Result<Snapshot, Reason>> {
-        let mut coordinator = self.endpoint.connect(keep_waiting)?;
-        if let Some(reason) = self.coordinate(name, &mut coordinator, keep_waiting)? {
+        let mut keep_waiting = || cancel() == Verdict::Continue;
+        let mut coordinator = self.endpoint.connect(&mut keep_waiting)?;
+        if let Some(reason) = self.coordinate(name, &mut coordinator, &mut keep_waiting)? {
             return Ok(Err(reason));
         }
         let id = coordinator.session.server().connection_id;
-        if !user.run_setup(keep_waiting, |user, check| holds(user, name, id, check))? {
+        // The user's connection has to be as good as before, also if this is cancelled.
+        if !user.run(cancel, |user, check| holds(user, name, id, check))? {
             return Ok(Err(Reason::OtherServer));
         }
+        let keep_waiting: &mut dyn FnMut() -> bool = &mut || cancel() == Verdict::Continue;
         let joined = each(vec![(); self.workers], keep_waiting, |(), keep_waiting| {
             worker(&self.endpoint, self.settings, Some(LOCK_WAIT), keep_waiting)
         });
