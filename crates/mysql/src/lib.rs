@@ -29,7 +29,7 @@ mod sql;
 pub use connect::{Canceller, ConnectParams, LoggedIn, connect, log_in_over};
 pub use connection::Connection;
 pub use error::{CancelCheck, Error, ErrorKind, Result};
-pub use scan::{Joined, Key, NotSplittable, TableScan};
+pub use scan::{Joined, Key, NotSplittable, TableScan, shared_tables};
 pub use server::Server;
 pub use session::{
     Bound, BoundType, CopyBytes, FILE_NAME, Options, Parameter, Session, Taken, write_string,

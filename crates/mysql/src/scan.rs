@@ -9,11 +9,13 @@
 
 mod functions;
 mod joined;
+mod shared;
 
 use std::fmt;
 
 use self::functions::{is_aggregate, is_pure, takes_list};
 pub use self::joined::Joined;
+pub use self::shared::shared_tables;
 use crate::sql::{Token, TokenKind, tokens};
 
 /// Words that no scan of a table has, or that have another value on another connection.

@@ -95,6 +95,17 @@ impl Token<'_> {
 /// The tokens of a statement, without comments; None if a token has no end, parentheses don't
 /// match, or a comment has code or hints. `escapes` says whether backslashes escape in strings.
 pub(crate) fn tokens(sql: &str, escapes: bool) -> Option<Vec<Token<'_>>> {
+    // A hint may set a variable, such as sql_select_limit, for the statement.
+    read_tokens(sql, escapes, &["/*!", "/*M!", "/*+"])
+}
+
+/// [`tokens`] of a statement whose optimizer hints, if it has some, do not matter.
+pub(crate) fn tokens_beside_hints(sql: &str, escapes: bool) -> Option<Vec<Token<'_>>> {
+    read_tokens(sql, escapes, &["/*!", "/*M!"])
+}
+
+/// The tokens, unless a comment begins with one of `refused`.
+fn read_tokens<'a>(sql: &'a str, escapes: bool, refused: &[&str]) -> Option<Vec<Token<'a>>> {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | 128..);
     let mut found = Vec::new();
     let (mut at, mut depth) = (0, 0_usize);
@@ -114,10 +125,7 @@ pub(crate) fn tokens(sql: &str, escapes: bool) -> Option<Vec<Token<'_>>> {
             b'`' => Some(TokenKind::Name),
             b'\'' => Some(TokenKind::Literal),
             b'"' => Some(TokenKind::Quoted),
-            // A hint may set a variable, such as sql_select_limit, for the statement.
-            b'/' if [&b"/*!"[..], b"/*M!", b"/*+"].iter().any(|code| rest.starts_with(code)) => {
-                return None;
-            }
+            b'/' if refused.iter().any(|begin| rest.starts_with(begin.as_bytes())) => return None,
             // A comment, or space.
             _ if end > at + 1 || matches!(first, b'#' | b' ' | b'\t'..=b'\r') => None,
             _ => Some(TokenKind::Other),

@@ -191,6 +191,51 @@ def test_statements_that_have_no_parts(client: dray.Connection, name: str) -> No
     assert one(client, f"SELECT count(*) FROM {TABLE}") == ROWS
 
 
+def test_what_only_the_session_has(maria: MariaServer, tmp_path: Path) -> None:
+    """Other connections have other variables, tables and numbers: an error, and no other rows."""
+    with (
+        serve({"maria": maria.uri()}, tmp_path, "--source-writable", "maria") as server,
+        dray.connect(server.uri("maria", TOKEN)) as client,
+    ):
+        assert one(client, "SELECT @x := 5") == 5
+        client.query(f"CREATE TEMPORARY TABLE {TABLE} AS SELECT 1 AS id").close()
+        for sql, why in [
+            (f"SELECT id FROM {TABLE}", "temporary table"),
+            (f"SELECT a.id FROM relayed a, shop.`{TABLE}` b WHERE a.id = b.id", "temporary table"),
+            (f"SELECT count(*) AS n FROM (SELECT 1 FROM {TABLE}) t", "temporary table"),
+            ("SELECT id FROM relayed WHERE id < @x", "variables"),
+            ("SELECT @@session.sql_mode AS mode", "variables"),
+            ("SELECT last_insert_id() AS i", "last_insert_id"),
+            ("SELECT found_rows() AS n", "found_rows"),
+            ("SHOW WARNINGS", "not a plain SELECT"),
+        ]:
+            for at_most in (None, 1):
+                with pytest.raises(dray.QueryError, match=f"other connections.*{why}"):
+                    client.partitions(sql, at_most=at_most)
+        client.query(f"DROP TEMPORARY TABLE {TABLE}").close()
+        with client.partitions(f"SELECT count(*) AS n FROM {TABLE}") as plan:
+            assert read(plan.partitions[0])[0]["n"].to_pylist() == [ROWS]
+
+
+def test_limits_of_the_session(maria: MariaServer, tmp_path: Path) -> None:
+    """Other connections get them."""
+    sql = "SELECT group_concat(name ORDER BY id) AS names FROM relayed"
+    with (
+        serve({"maria": maria.uri()}, tmp_path, "--source-writable", "maria") as server,
+        dray.connect(server.uri("maria", TOKEN)) as client,
+    ):
+        client.query("SET SESSION group_concat_max_len = 20").close()
+        with client.partitions(sql) as plan:
+            assert read(plan.partitions[0])[0]["names"].to_pylist() == ["row 1,row 2,row 3,ro"]
+
+
+def test_estimates_are_of_their_statement(client: dray.Connection, name: str) -> None:
+    with client.partitions(f"SELECT id FROM {TABLE}", at_most=3) as plan:
+        assert plan.estimates[0].rows
+    with client.partitions("SELECT 1 AS n") as plan:
+        assert plan.estimates[0].rows in (None, 1)
+
+
 def test_passes_open_their_plan_alone(served: Relay, client: dray.Connection, name: str) -> None:
     sql = f"SELECT id FROM {TABLE}"
     other = "maria" if name == "pg" else "pg"

@@ -2,12 +2,16 @@
 
 use std::time::Duration;
 
+use dray_mysql::shared_tables;
+use dray_wire::Estimate;
+
 use super::super::{HeldParts, Source};
 use super::connection::Connection;
 use super::reason::Reason;
 use super::scan::Scan;
 use super::settings::Settings;
 use super::snapshot::alone;
+use super::table::is_temporary;
 use super::{MysqlSource, Size};
 use crate::error::{Error, ErrorKind, Result};
 use crate::held_plan::HoldOptions;
@@ -35,6 +39,7 @@ impl MysqlSource {
             return Err(Error::usage("the connection is busy, broken or in a transaction")
                 .with_hint("end what it does, or connect again"));
         }
+        self.estimate = Estimate::default();
         let ranges_max = hold.at_most.map_or(usize::MAX, |parts| parts as usize);
         let divided = match connections(hold, ranges_max) {
             Err(reason) => Err(reason),
@@ -49,6 +54,7 @@ impl MysqlSource {
         let (mut connections, statements, reason) = match divided {
             Ok(divided) => (divided.snapshot.workers, divided.table.ranges, None),
             Err(reason) => {
+                self.check_shared(sql, cancel)?;
                 let ordered = self.in_order(sql, query, cancel)?;
                 let connection = self.alone(cancel)?;
                 let statement = ordered.unwrap_or_else(|| sql.to_owned());
@@ -77,6 +83,33 @@ impl MysqlSource {
         Ok(HeldParts { connections: sources.collect(), statements, schema, estimate, reason })
     }
 
+    /// Checks that another connection reads what this one would.
+    ///
+    /// # Errors
+    /// Usage, if it may not, and when the connection breaks or planning is cancelled.
+    fn check_shared(&mut self, sql: &str, cancel: CancelCheck<'_>) -> Result<()> {
+        let tables = shared_tables(sql, self.connection.session.escapes());
+        let tables = tables.map_err(|why| differs(&why.to_string()))?;
+        let temporary = self.run(cancel, |connection, check| {
+            for table in tables {
+                match is_temporary(&mut connection.session, &table, check) {
+                    Ok(true) => return Ok(Some(table)),
+                    Ok(false) => {}
+                    // It is no table. If it has to be one, describing the statement says so.
+                    Err(error)
+                        if error.kind() != ErrorKind::Cancelled
+                            && connection.session.is_usable() => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(None)
+        })?;
+        match temporary {
+            Some(table) => Err(differs(&format!("{table} is a temporary table"))),
+            None => Ok(()),
+        }
+    }
+
     /// Another connection with a snapshot of its own, which sees what this one would.
     fn alone(&mut self, cancel: CancelCheck<'_>) -> Result<Connection> {
         let settings =
@@ -86,6 +119,12 @@ impl MysqlSource {
             Error::new(ErrorKind::Execution, format!("parts need another connection: {reason}"))
         })
     }
+}
+
+/// The error of a statement that only its own session can read.
+fn differs(why: &str) -> Error {
+    Error::usage(format!("other connections may read something else than this one: {why}"))
+        .with_hint("run the statement with query()")
 }
 
 /// How many connections to ask for; a reason if one is enough.

@@ -29,9 +29,11 @@ const COMMON: &[&str] = &[
 ];
 /// What only MariaDB has.
 const MARIADB: &[&str] = &["@@old_mode", "CURRENT_ROLE()"];
-/// Those of the settings that only some servers have. Regular expressions and literals follow some,
-/// functions return NULL for more than a packet, and the last three choose which rows are there.
+/// Those of the settings that only some servers have. Regular expressions, literals and encryption
+/// follow some, functions return NULL for more than a packet, and the last three choose which rows
+/// are there.
 const OF_SOME: &[&str] = &[
+    "block_encryption_mode",
     "character_set_collations",
     "default_collation_for_utf8mb4",
     "default_regex_flags",
@@ -40,8 +42,18 @@ const OF_SOME: &[&str] = &[
     "system_versioning_asof",
     "wsrep_sync_wait",
 ];
-/// Limits of time, of which some servers have some. Other sessions get them from the user's.
-const LIMITS: &[&str] = &["lock_wait_timeout", "max_execution_time", "max_statement_time"];
+/// Limits of time, of what is sorted and joined into texts, and of the steps and digits of what is
+/// computed, of which some servers have some. Other sessions get them from the user's.
+const LIMITS: &[&str] = &[
+    "cte_max_recursion_depth",
+    "group_concat_max_len",
+    "lock_wait_timeout",
+    "max_execution_time",
+    "max_recursive_iterations",
+    "max_sort_length",
+    "max_statement_time",
+    "windowing_use_high_precision",
+];
 /// How long a session may say nothing because its reader is slow, in seconds.
 const SILENCE_MAX: u32 = 86_400;
 /// The value of `sql_select_limit` that is none.
@@ -94,15 +106,22 @@ impl Settings {
         self.values == others.values
     }
 
-    /// The statement by which another session gets the limits and the time of this one, waits for
-    /// locks as long as this one or `lock_wait` seconds, and may say nothing for long.
-    pub(super) fn to_another(&self, server: &Server, lock_wait: Option<u32>) -> String {
+    /// The statement by which another session with settings of its own gets the limits and the time
+    /// of this one, waits for locks as long as this one or `lock_wait` seconds, and may say nothing
+    /// for long.
+    pub(super) fn to_another(
+        &self,
+        its_own: &Self,
+        server: &Server,
+        lock_wait: Option<u32>,
+    ) -> String {
         let mut set = vec![format!("wait_timeout = {SILENCE_MAX}")];
         if server.is_mariadb() && server.number() >= (10, 3, 0) {
             set.push("idle_transaction_timeout = 0".to_owned());
             set.push("idle_readonly_transaction_timeout = 0".to_owned());
         }
-        set.extend(self.limits.iter().map(|(name, value)| format!("{name} = {value}")));
+        let other = self.limits.iter().filter(|limit| !its_own.limits.contains(limit));
+        set.extend(other.map(|(name, value)| format!("{name} = {value}")));
         set.extend(lock_wait.map(|seconds| format!("lock_wait_timeout = {seconds}")));
         set.extend(self.time());
         format!("SET SESSION {}", set.join(", SESSION "))

@@ -298,7 +298,7 @@ fn worker(
         let found = Settings::of(&mut worker.session, check)?;
         let isolation = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ";
         worker.session.ask(isolation, check)?;
-        let set = settings.to_another(worker.session.server(), lock_wait);
+        let set = settings.to_another(&found, worker.session.server(), lock_wait);
         worker.session.ask(&set, check)?;
         Ok(found.mean_the_same(settings))
     })?;

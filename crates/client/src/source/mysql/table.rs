@@ -54,7 +54,7 @@ impl Table {
         if let Some(reason) = facts.reason() {
             return Ok(Err(reason));
         }
-        if is_temporary(session, scan, check)? {
+        if is_temporary(session, &scan.table, check)? {
             return Ok(Err(Reason::Temporary));
         }
         let Some(index) = Index::of(session, scan, facts.named.as_deref(), check)? else {
@@ -313,19 +313,19 @@ pub(super) fn is_table((database, table): &(Option<String>, String)) -> String {
     format!("TABLE_SCHEMA = {database} AND TABLE_NAME = {}", literal(table))
 }
 
-/// Whether the table of a scan is a temporary one. It hides another of its name, and only from
-/// other sessions.
+/// Whether a table, as a statement names it, is a temporary one. It hides another of its name, and
+/// only from its own session.
 ///
 /// # Errors
 /// When there is no such table, the connection breaks or the statement is cancelled.
 pub(super) fn is_temporary(
     session: &mut Session<Socket>,
-    scan: &TableScan,
+    table: &str,
     check: SocketCheck<'_>,
 ) -> Result<bool> {
-    let created = session.ask(&format!("SHOW CREATE TABLE {}", scan.table), check)?;
+    let created = session.ask(&format!("SHOW CREATE TABLE {table}"), check)?;
     let created = created.into_iter().flatten().flatten().nth(1).unwrap_or_default();
-    Ok(!created.starts_with("CREATE TABLE"))
+    Ok(created.starts_with("CREATE TEMPORARY TABLE"))
 }
 
 /// Whether times of a time zone have the order of UTC, in which an index has them: they have not
