@@ -24,7 +24,7 @@ const AHEAD_BYTES: usize = 64 << 20;
 impl Connection {
     /// Runs a statement whose rows are read as whole objects. A Dray server sends pages or chunks,
     /// whichever costs less on this line ([`QueryOptions::objects`]); of chunks, and of what
-    /// PostgreSQL sends, pages are built here.
+    /// databases send, pages are built here.
     ///
     /// # Errors
     /// Those of [`Connection::query`], and when the columns' types have no pages.

@@ -70,7 +70,7 @@ pub fn timeout_from_seconds(seconds: f64) -> Result<Duration> {
 /// How a query's result travels and what it becomes.
 #[derive(Debug, Clone)]
 pub struct QueryOptions {
-    /// The values of `$1, $2 …`: a batch of one row.
+    /// The values of `$1, $2 …`, or of `?` in their order: a batch of one row.
     pub parameters: Option<RecordBatch>,
     /// How a PostgreSQL server is told the parameters' types.
     pub parameter_typing: ParameterTyping,

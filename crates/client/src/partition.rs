@@ -256,11 +256,12 @@ impl Part {
 impl Connection {
     /// Divides a statement into parts that other processes read, all of the same data. A statement
     /// that can't be divided becomes one part. PostgreSQL's snapshot is held over another
-    /// connection, so this one stays free.
+    /// connection, so this one stays free. MySQL and MariaDB have no snapshots for other processes
+    /// ([`Connection::hold_parts`]).
     ///
     /// # Errors
     /// When the statement is not a query or does not plan, when other sessions may not see what
-    /// this one sees, and when another connection can't be made. With
+    /// this one sees, when another connection can't be made, and over one to MySQL. With
     /// [`PlanOptions::snapshot`], also when that snapshot has ended (SQLSTATE 72000), when a table
     /// was changed since it was taken, and when the source has no snapshots that plans can share.
     pub fn partitions(
