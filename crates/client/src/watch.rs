@@ -11,8 +11,8 @@ pub enum Verdict {
     /// The statement is cancelled. Once the server confirms, the connection can be used again;
     /// after two seconds without a confirmation it is given up.
     Cancel,
-    /// The statement is cancelled, and nobody waits for the server: the connection is given up. Only
-    /// a write that has created a table takes up to two seconds to drop it.
+    /// The statement is cancelled, and nobody waits for the server: the connection is given up. A
+    /// write that has created a table still takes up to two seconds to drop it.
     Abandon,
 }
 
