@@ -150,6 +150,8 @@ STATEMENTS = [
     "WITH few AS (SELECT id FROM many WHERE id < 5) SELECT * FROM few ORDER BY id",
     "VALUES (1, 'a'), (2, NULL)",
     "SELECT id FROM empty_table",
+    "SELECT id FROM (SELECT id FROM many ORDER BY id LIMIT 100) q",
+    "SELECT n FROM (SELECT count(*) AS n FROM many) q",
 ]
 
 
@@ -164,6 +166,37 @@ def test_one_part(client: dray.Connection, extension: bool, sql: str) -> None:
         assert sorted_table(table).equals(sorted_table(whole.cast(table.schema)))
         assert again.num_rows == table.num_rows
         assert plan.verify([receipt]).rows == whole.num_rows
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        # As Spark asks for a column of a query, and for some of its rows.
+        ('SELECT "id" FROM (SELECT * FROM many\n) AS dray_query', ROWS),
+        (
+            'SELECT "id", "filler" FROM (SELECT id, filler FROM many m WHERE id % 4 = 0 -- some\n) '
+            "AS dray_query WHERE (\"id\" > '1000'::integer)",
+            ROWS // 4 - 250,
+        ),
+        (
+            'SELECT "id" FROM (SELECT * FROM (SELECT * FROM parted WHERE id > 10) AS t\n) '
+            "AS dray_query WHERE (\"id\" <= '90000'::integer)",
+            89_990,
+        ),
+    ],
+)
+def test_a_query_around_a_query(
+    big: PostgresServer, client: dray.Connection, extension: bool, sql: str, rows: int
+) -> None:
+    with dray.connect(big.uri()) as alone:
+        whole = alone.query(sql, extension=extension, partitions=1).to_arrow()
+    with client.partitions(sql, at_most=3) as plan:
+        assert len(plan) == 3 and plan.reason is None
+        tables, receipts = zip(*(read(part, extension=extension) for part in plan), strict=True)
+        assert all(table.num_rows for table in tables)
+        found = sorted_table(pa.concat_tables(tables))
+        assert found.equals(sorted_table(whole.cast(found.schema)))
+        assert plan.verify(list(receipts)).rows == whole.num_rows == rows
 
 
 def test_parameters(client: dray.Connection) -> None:

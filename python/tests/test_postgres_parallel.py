@@ -34,6 +34,17 @@ SPLITTABLE = [
         "WHERE at::date > '2020-01-01'",
         10_000,
     ),
+    (
+        "SELECT filler, id + 1 AS next FROM (SELECT * FROM many WHERE id % 2 = 0 -- even\n) AS q "
+        "WHERE (id > 100)",
+        ROWS // 2 - 50,
+    ),
+    (
+        "SELECT * FROM (SELECT id, upper(filler) AS u FROM (SELECT * FROM parted) AS p) q "
+        "WHERE u <> ''",
+        100_000,
+    ),
+    ("SELECT at::date AS day FROM (SELECT * FROM words) AS w", 10_000),
 ]
 
 
@@ -78,6 +89,12 @@ NOT_SPLITTABLE = [
     "SELECT id, now() FROM many",
     "SELECT word::timestamptz FROM words",
     "SELECT id::date FROM (SELECT now() AS id) t",
+    "SELECT at::date FROM (SELECT word AS at FROM words) q",
+    "SELECT n FROM (SELECT count(*) AS n FROM many) q",
+    "SELECT g FROM (SELECT generate_series(1, 2) AS g FROM sparse) q",
+    "SELECT id FROM (SELECT id, random() AS r FROM many) q WHERE r < 0.5 AND r >= 2",
+    "SELECT id FROM (SELECT id FROM many LIMIT 10) q",
+    "SELECT id FROM (SELECT id FROM seen) q",
     "SELECT at::date, word::date FROM words",
     "SELECT CAST(word AS date) FROM words",
     "SELECT tstzrange('[' || word || ',)') FROM words",

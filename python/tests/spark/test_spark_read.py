@@ -37,7 +37,7 @@ def test_receipts_prove_a_scan_and_its_snapshot_is_given_up(
     query = "SELECT id, name FROM orders WHERE id > 0 /* receipts */"
     assert load(spark, postgres.uri(), query=query, numPartitions=4).count() == ORDERS
     (report,) = wait_for(lambda: reports(spark, "FROM orders WHERE id > 0"))
-    assert (report.parts(), report.read(), report.isWhole()) == (1, 1, True)
+    assert (report.parts(), report.read(), report.isWhole()) == (4, 4, True)
     frame = load(spark, postgres.uri(), dbtable="orders", numPartitions=4)
     assert len(frame.select("name", "third").collect()) == ORDERS
     (report,) = wait_for(lambda: reports(spark, 'SELECT "name", "third" FROM orders'))
@@ -54,10 +54,29 @@ def test_columns_and_limits_are_pushed(spark: SparkSession, postgres: PostgresSe
     explained = orders.select("x")._jdf.queryExecution().executedPlan().toString()
     assert 'dray [SELECT "x" FROM orders]' in explained
     assert "postgresql://" not in explained
-    # A query as it is given is divided; another one around it is not.
-    query = load(spark, postgres.uri(), query="SELECT id, x FROM orders;", numPartitions=3)
-    assert partitions(query) == 3
-    assert query.selectExpr("sum(id)").collect()[0][0] == ORDERS * (ORDERS + 1) // 2
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"query": "SELECT * FROM orders WHERE id > 10 -- most"},
+        {"dbtable": "(SELECT * FROM orders WHERE id > 10) AS most"},
+        {"dbtable": "orders WHERE id > 10"},
+    ],
+)
+def test_a_query_in_parts(
+    spark: SparkSession, postgres: PostgresServer, given: dict[str, str]
+) -> None:
+    """Also if Spark wants only some of its columns or rows."""
+    most = load(spark, postgres.uri(), numPartitions=3, pushDown="true", **given)
+    for frame, count in [
+        (most, ORDERS - 10),
+        (most.select("id"), ORDERS - 10),
+        (most.where("id <= 70000").select("id"), 70_000 - 10),
+        (most.where("id <= 70000"), 70_000 - 10),
+    ]:
+        assert partitions(frame) == 3
+        assert sorted(row.id for row in frame.collect()) == list(range(11, 11 + count))
 
 
 def test_no_column_is_read_for_a_count(spark: SparkSession, postgres: PostgresServer) -> None:

@@ -96,6 +96,7 @@ mod tests {
             "SELECT count(*) FROM t WHERE a IN (1)",
             "SHOW work_mem",
             "SELECT a FROM t JOIN u USING (a)",
+            "SELECT a FROM (SELECT * FROM t) q",
             "WITH x AS (SELECT 1) TABLE x",
         ] {
             assert!(preserves_session(sql, false), "{sql}");

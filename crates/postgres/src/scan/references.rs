@@ -50,6 +50,7 @@ const NOT_FUNCTIONS: &[&str] = &[
     "array",
     "as",
     "between",
+    "from",
     "in",
     "not",
     "operator",

@@ -5,6 +5,13 @@
 //! table, and no two overlap. The decision here, from the statement's tokens, is conservative, and
 //! the server confirms it: the plan of a range is one Tid Range Scan
 //! ([`TableScan::is_range_plan`]), and all its functions are immutable.
+//!
+//! The table may stand in a subquery that is such a query itself, and does not aggregate. The range
+//! is then a condition of the subquery:
+//!
+//! ```text
+//!   SELECT a FROM (SELECT * FROM t WHERE t.ctid … AND (b > 5)) AS q WHERE c
+//! ```
 
 use std::fmt;
 
@@ -55,16 +62,21 @@ const UNSTABLE: &[&str] = &[
     "user",
 ];
 
+/// How many subqueries may be in each other: one that the user gives, and one that a program makes
+/// around it. The parser calls itself for each.
+const LEVELS_MAX: usize = 2;
+
 /// A query that reads filtered rows of one table, each row on its own, or that aggregates them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableScan {
-    /// The statement up to the end of the FROM clause.
+    /// The statement up to the end of the FROM clause that has the table.
     head: String,
     /// Where the table's name begins in `head`.
     table_at: usize,
-    /// The condition of the WHERE clause.
+    /// The condition of the WHERE clause that follows it.
     condition: Option<String>,
-    /// What follows the condition: the GROUP BY clause, or nothing.
+    /// What follows the condition: the end of the subquery with what is after it, the GROUP BY
+    /// clause, or nothing.
     tail: String,
     /// The table as the statement names it.
     pub table: String,
@@ -76,6 +88,8 @@ pub struct TableScan {
     pub only: bool,
     /// Whether the query aggregates rows. Those of a range are then not rows of the query.
     pub aggregates: bool,
+    /// Whether the query's columns are all of the table's, under their names.
+    is_all_columns: bool,
 }
 
 impl TableScan {
@@ -84,7 +98,7 @@ impl TableScan {
     /// # Errors
     /// When the statement is not such a query, or may not be.
     pub fn parse(sql: &str, escapes: bool) -> Result<Self, NotSplittable> {
-        Self::read(sql, escapes, false)
+        Self::read(sql, escapes, false, LEVELS_MAX)
     }
 
     /// Reads a statement that aggregates rows of a table, as `spec/partitions.md` section 3.1 has
@@ -93,43 +107,101 @@ impl TableScan {
     /// # Errors
     /// When the statement has another form, or may have.
     pub fn parse_aggregate(sql: &str, escapes: bool) -> Result<Self, NotSplittable> {
-        Self::read(sql, escapes, true)
+        Self::read(sql, escapes, true, LEVELS_MAX)
     }
 
-    fn read(sql: &str, escapes: bool, aggregates: bool) -> Result<Self, NotSplittable> {
+    /// Reads a statement with at most so many levels of subqueries.
+    fn read(
+        sql: &str,
+        escapes: bool,
+        aggregates: bool,
+        levels: usize,
+    ) -> Result<Self, NotSplittable> {
         let sql = enclosable(sql, escapes).ok_or(NotSplittable::NotOneStatement)?;
         let tokens = tokens(sql, escapes).ok_or(NotSplittable::NotOneStatement)?;
-        check_words(&tokens, escapes, aggregates)?;
-        let outer = |word: &str| {
-            let mut found =
-                tokens.iter().enumerate().filter(|(_, token)| token.depth == 0 && token.is(word));
-            (found.next().map(|(i, _)| i), found.next().is_some())
-        };
-        let (Some(from), false) = outer("from") else { return Err(NotSplittable::NotOneTable) };
-        let group = match outer("group") {
-            (Some(at), false) if at > from => at,
-            (None, _) => tokens.len(),
-            _ => return Err(NotSplittable::MoreThanFilter),
-        };
-        let end = match outer("where") {
-            (Some(at), false) if at > from && at < group => at,
-            (None, _) => group,
-            _ => return Err(NotSplittable::MoreThanFilter),
-        };
+        match subquery(&tokens) {
+            Some((open, close)) if levels > 0 => {
+                let (from, to) = (tokens[open].end, tokens[close].end - tokens[close].text.len());
+                let outer = [&tokens[..=open], &tokens[close..]].concat();
+                check_words(&outer, escapes, aggregates)?;
+                Self::read(&sql[from..to], escapes, false, levels - 1)?.within(
+                    &sql[..from],
+                    &outer,
+                    &sql[to..],
+                    aggregates,
+                )
+            }
+            _ => {
+                check_words(&tokens, escapes, aggregates)?;
+                Self::of_table(sql, &tokens, aggregates)
+            }
+        }
+    }
+
+    /// A statement that names the table itself.
+    fn of_table(sql: &str, tokens: &[Token<'_>], aggregates: bool) -> Result<Self, NotSplittable> {
+        let clauses = Clauses::find(tokens)?;
+        let Clauses { from, condition: end, group } = clauses;
         let (table, qualifier) = table(&tokens[from + 1..end])?;
         let mut references = References::default();
-        match aggregates {
-            true => aggregate::add(&mut references, &tokens[1..from], &tokens[group..])?,
-            false => references.add_list(&tokens[1..from])?,
-        }
-        references.add_condition(tokens.get(end + 1..group).unwrap_or_default())?;
+        clauses.add_references(&mut references, tokens, aggregates)?;
         let head_end = tokens[end - 1].end;
         let tail_at = tokens.get(group).map_or(sql.len(), |group| group.end - group.text.len());
         let condition = (end < group).then(|| sql[tokens[end].end..tail_at].to_owned());
         let table_at = tokens[from + 1].end - tokens[from + 1].text.len();
-        let (head, tail) = (sql[..head_end].to_owned(), sql[tail_at..].to_owned());
-        let only = false;
-        Ok(Self { head, table_at, condition, tail, table, qualifier, references, only, aggregates })
+        Ok(Self {
+            head: sql[..head_end].to_owned(),
+            table_at,
+            condition,
+            tail: sql[tail_at..].to_owned(),
+            table,
+            qualifier,
+            references,
+            only: false,
+            aggregates,
+            is_all_columns: clauses.is_all_columns(tokens),
+        })
+    }
+
+    /// The statement around this one, which stands alone between the parentheses of its FROM
+    /// clause. `before` ends and `after` begins with a parenthesis, and `tokens` are those of both.
+    fn within(
+        self,
+        before: &str,
+        tokens: &[Token<'_>],
+        after: &str,
+        aggregates: bool,
+    ) -> Result<Self, NotSplittable> {
+        let clauses = Clauses::find(tokens)?;
+        match &tokens[clauses.from + 3..clauses.condition] {
+            [alias] if alias.is_name() => {}
+            [word, alias] if word.is("as") && alias.is_name() => {}
+            _ => return Err(NotSplittable::NotOneTable),
+        }
+        let mut references = self.references;
+        let own_dates = std::mem::take(&mut references.dates);
+        clauses.add_references(&mut references, tokens, aggregates)?;
+        // The server tells the types of the table's columns, and not of others of these names.
+        if !self.is_all_columns && !references.dates.is_empty() {
+            return Err(Unreadable::CastToTime.into());
+        }
+        references.dates.extend(own_dates);
+        let tail = match self.tail.as_str() {
+            "" => after.to_owned(),
+            tail => format!("{tail}\n{after}"),
+        };
+        Ok(Self {
+            head: format!("{before}{}", self.head),
+            table_at: before.len() + self.table_at,
+            tail,
+            references,
+            aggregates,
+            is_all_columns: self.is_all_columns && clauses.is_all_columns(tokens),
+            condition: self.condition,
+            table: self.table,
+            qualifier: self.qualifier,
+            only: self.only,
+        })
     }
 
     /// Whether the server reads a range as it should: by its plan of [`Self::block_range`], as
@@ -162,6 +234,67 @@ impl TableScan {
         };
         format!("{before}{only}{table}\nWHERE {range}{condition}{tail}")
     }
+}
+
+/// Where the clauses of a statement begin, by the numbers of its tokens.
+struct Clauses {
+    from: usize,
+    /// WHERE. Without one, what follows, as of `group`.
+    condition: usize,
+    /// GROUP. Without one, the number of tokens.
+    group: usize,
+}
+
+impl Clauses {
+    fn find(tokens: &[Token<'_>]) -> Result<Self, NotSplittable> {
+        let outer = |word: &str| {
+            let mut found =
+                tokens.iter().enumerate().filter(|(_, token)| token.depth == 0 && token.is(word));
+            (found.next().map(|(i, _)| i), found.next().is_some())
+        };
+        let (Some(from), false) = outer("from") else { return Err(NotSplittable::NotOneTable) };
+        let group = match outer("group") {
+            (Some(at), false) if at > from => at,
+            (None, _) => tokens.len(),
+            _ => return Err(NotSplittable::MoreThanFilter),
+        };
+        let condition = match outer("where") {
+            (Some(at), false) if at > from && at < group => at,
+            (None, _) => group,
+            _ => return Err(NotSplittable::MoreThanFilter),
+        };
+        Ok(Self { from, condition, group })
+    }
+
+    fn list<'a, 't>(&self, tokens: &'a [Token<'t>]) -> &'a [Token<'t>] {
+        &tokens[1..self.from]
+    }
+
+    fn is_all_columns(&self, tokens: &[Token<'_>]) -> bool {
+        matches!(self.list(tokens), [star] if star.text == "*")
+    }
+
+    fn add_references(
+        &self,
+        references: &mut References,
+        tokens: &[Token<'_>],
+        aggregates: bool,
+    ) -> Result<(), NotSplittable> {
+        match aggregates {
+            true => aggregate::add(references, self.list(tokens), &tokens[self.group..])?,
+            false => references.add_list(self.list(tokens))?,
+        }
+        let condition = tokens.get(self.condition + 1..self.group).unwrap_or_default();
+        Ok(references.add_condition(condition)?)
+    }
+}
+
+/// The parentheses of a subquery that a FROM clause begins with, by their numbers.
+fn subquery(tokens: &[Token<'_>]) -> Option<(usize, usize)> {
+    let from = tokens.iter().position(|token| token.depth == 0 && token.is("from"))?;
+    let [open, select, ..] = tokens.get(from + 1..)? else { return None };
+    let close = tokens.iter().skip(from + 1).position(|token| token.depth == 0)?;
+    (open.kind == TokenKind::Open && select.is("select")).then_some((from + 1, from + 1 + close))
 }
 
 /// Refuses words that a table scan has not.
@@ -274,146 +407,4 @@ fn table(from: &[Token<'_>]) -> Result<(String, String), NotSplittable> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn statements_that_are_table_scans() {
-        let scan = TableScan::parse(
-            "SELECT a, lower(b) FROM s.\"T x\" AS t WHERE a > 5 OR b IN ('x') -- yes",
-            false,
-        )
-        .unwrap();
-        assert_eq!((scan.table.as_str(), scan.qualifier.as_str()), ("s.\"T x\"", "t"));
-        assert_eq!(scan.references.functions.iter().collect::<Vec<_>>(), ["lower"]);
-        assert_eq!(
-            scan.block_range(0, Some(8)),
-            "SELECT a, lower(b) FROM s.\"T x\" AS t\nWHERE t.ctid OPERATOR(pg_catalog.>=) \
-                 '(0,0)'::pg_catalog.tid AND \
-             t.ctid OPERATOR(pg_catalog.<) \
-             '(8,0)'::pg_catalog.tid AND ( a > 5 OR b IN ('x')\n)"
-        );
-        let scan = TableScan::parse("select * from lineitem;", false).unwrap();
-        assert_eq!(
-            scan.block_range(3, None),
-            "select * from lineitem\nWHERE lineitem.ctid OPERATOR(pg_catalog.>=) \
-                 '(3,0)'::pg_catalog.tid"
-        );
-        let scan = TableScan {
-            only: true,
-            ..TableScan::parse("SELECT a FROM /* b */ s . \"T x\" t", false).unwrap()
-        };
-        assert!(
-            scan.block_range(3, None)
-                .starts_with("SELECT a FROM /* b */ ONLY s . \"T x\" t\nWHERE t.ctid ")
-        );
-        for sql in [
-            "SELECT a::text, CAST(b AS numeric(9, 2)), c::pg_catalog.int4 FROM t",
-            "SELECT 1 FROM t WHERE a > '2024-01-01'::date \
-                 AND b < CAST('2024-01-01' AS timestamptz)",
-            "SELECT a::varchar(5)[], NULL::date, '{2024-01-01}' :: date[] FROM t",
-            "SELECT CAST(CAST(a AS text) AS json), a[1::int:2] FROM t",
-        ] {
-            assert!(TableScan::parse(sql, false).is_ok(), "{sql}");
-        }
-        let scan = TableScan::parse(
-            "SELECT daterange(a, f(b)), tsrange(c), t.d, g(ARRAY[a, b]), h() FROM t",
-            false,
-        )
-        .unwrap();
-        assert_eq!(
-            scan.references.casts.iter().collect::<Vec<_>>(),
-            ["d", "f", "g", "h", "tsrange"]
-        );
-        let dates = |sql: &str| {
-            TableScan::parse(sql, false)
-                .map(|scan| scan.references.dates.into_iter().collect::<Vec<_>>())
-        };
-        assert_eq!(
-            dates("SELECT a::date, t.B::time, CAST(c AS date) FROM t"),
-            Ok(vec!["a".into(), "b".into(), "c".into()])
-        );
-        assert_eq!(
-            dates("SELECT cast(t.\"D\" AS timestamptz), -e::mine.int4 FROM t"),
-            Ok(vec!["D".into(), "e".into()])
-        );
-        assert_eq!(dates("SELECT a::text, CAST('2024-01-01' AS date) FROM t"), Ok(vec![]));
-        let names = |sql: &str| {
-            TableScan::parse(sql, false)
-                .unwrap()
-                .references
-                .functions
-                .into_iter()
-                .collect::<Vec<_>>()
-        };
-        // Only the server can tell a column from a function of the same name.
-        assert_eq!(names("SELECT t.a, (t).\"B\"\"\" FROM s.t WHERE t . C > 1"), ["B\"", "a", "c"]);
-        assert_eq!(names("SELECT \"\"\"F\"(a), LOWER(\"ö\") FROM s.t"), ["\"F", "lower"]);
-        for sql in
-            ["SELECT a FROM t WHERE b = 'knows nowhere' AND c = E'it''s'", "SELECT \"now\" FROM t"]
-        {
-            assert!(TableScan::parse(sql, false).is_ok(), "{sql}");
-        }
-        let extract = TableScan::parse("SELECT extract(year FROM d) FROM t", false).unwrap();
-        assert_eq!(extract.references.functions.iter().collect::<Vec<_>>(), ["extract"]);
-    }
-
-    #[test]
-    fn statements_that_are_not() {
-        for sql in [
-            "SELECT 1",
-            "SELECT * FROM a, b",
-            "SELECT * FROM a JOIN b ON true",
-            "SELECT * FROM f(1)",
-            "SELECT * FROM (SELECT 1) x",
-            "SELECT DISTINCT a FROM t",
-            "SELECT a FROM t LIMIT 5",
-            "SELECT a FROM t ORDER BY a",
-            "SELECT a FROM t FOR UPDATE",
-            "SELECT a FROM t UNION ALL SELECT b FROM u",
-            "SELECT a FROM t WHERE a IN (SELECT b FROM u)",
-            "SELECT a FROM t WHERE a IN (TABLE u)",
-            "SELECT sum(a) OVER () FROM t",
-            "SELECT a FROM t GROUP BY a",
-            "SELECT a FROM t TABLESAMPLE SYSTEM (1)",
-            "SELECT a FROM ONLY t",
-            "SELECT a FROM t AS t (b)",
-            "SELECT a, current_date FROM t",
-            "SELECT a FROM t WHERE d = 'today'",
-            "SELECT a FROM t WHERE d = ' Today 12:00'",
-            "SELECT a FROM t WHERE d = E'now'",
-            "SELECT a FROM t WHERE d = E'n\\o\\x77'",
-            "SELECT a FROM t WHERE d = 'no'\n'w'",
-            "SELECT a FROM t WHERE d = $$NOW$$",
-            "SELECT a FROM t WHERE d = $_$tomorrow$_$",
-            "SELECT a FROM t WHERE r && '[yesterday,)'",
-            "SELECT U&\"f\"(a) FROM t",
-            "SELECT a FROM t WHERE d = u&'no\\0077'",
-            "SELECT Ärger(a) FROM t",
-            "SELECT t.größe FROM t",
-            "SELECT f(a)::date, (a)::date FROM t",
-            "SELECT a COLLATE b :: date FROM t",
-            "SELECT CASE WHEN a THEN b ELSE c END::date FROM t",
-            "SELECT (t).a::date, s.t.a::date FROM t",
-            "SELECT s.t.a::date FROM t",
-            "SELECT a[1]::date, f(a)::date FROM t",
-            "SELECT a::text::timestamp FROM t",
-            "SELECT ('to' || 'day')::timestamp FROM t",
-            "SELECT lower(a)::\"date\"[] FROM t",
-            "SELECT lower(a)::regclass, lower(a)::mine.text FROM t",
-            "SELECT CAST(-a AS timestamptz) FROM t",
-            "SELECT CAST(a + b AS timestamptz) FROM t",
-            "SELECT CAST(a || t.b AS timestamptz) FROM t",
-            "SELECT cast ( (a || b) AS pg_catalog.date ) FROM t",
-            "SELECT CAST('a' || b AS time) FROM t",
-            "SELECT JSON_VALUE(a, '$' RETURNING date) FROM t",
-            "SELECT a FROM t WHERE a = $1",
-            "WITH x AS (SELECT 1) SELECT * FROM x",
-            "INSERT INTO t VALUES (1)",
-            "TABLE t",
-            "SELECT a FROM t; SELECT 1",
-        ] {
-            assert!(TableScan::parse(sql, false).is_err(), "{sql}");
-        }
-    }
-}
+mod tests;
