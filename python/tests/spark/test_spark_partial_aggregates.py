@@ -57,7 +57,7 @@ def plan(frame: DataFrame) -> str:
 def pushed(frame: DataFrame) -> str:
     """The statement of which each part computes its own, empty if there is none."""
     found = re.search(
-        r"dray, each part by itself \[(SELECT .*?)\]( RuntimeFilters|\n|$)", plan(frame)
+        r"dray, each part by itself \[(SELECT .*?)\]( RuntimeFilters|\n|$)", plan(frame), re.DOTALL
     )
     return found[1] if found else ""
 
@@ -237,21 +237,35 @@ def test_other_sources_aggregate_whole(
         found = load(spark, other, dbtable=table).selectExpr("count(*)", "max(id)")
         assert not pushed(found) and "count(*)" in plan(found)
         assert text(found) == ["(100000, 100000)"]
-    for options in [
-        {"dbtable": "(SELECT * FROM sales) AS t"},
-        {"query": "SELECT * FROM sales"},
-        {"dbtable": "sales WHERE id > 0"},
-        {"dbtable": "sales", "aggregates": "whole"},
-    ]:
-        found = load(spark, url, **options).selectExpr("count(*)", "max(id)")
-        assert not pushed(found) and "count(*)" in plan(found)
-        assert text(found) == ["(35999, 60000)"]
+    found = load(spark, url, dbtable="sales", aggregates="whole").selectExpr("count(*)", "max(id)")
+    assert not pushed(found) and "count(*)" in plan(found)
+    assert text(found) == ["(35999, 60000)"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"dbtable": "(SELECT * FROM sales WHERE id > 9) AS t"},
+        {"query": "SELECT s, g, k AS id FROM (SELECT s, g, id + 0 AS k FROM sales) q WHERE k > 9"},
+        {"dbtable": "sales WHERE id > 9"},
+    ],
+)
+def test_queries_in_parts(spark: SparkSession, url: str, given: dict[str, str]) -> None:
+    load(spark, url, **given).createOrReplaceTempView("pushed")
+    load(spark, url, **given, pushDown="false").createOrReplaceTempView("plain")
+    sql = "SELECT g, count(*), max(s), min(id) FROM {} WHERE id < 59000 GROUP BY g"
+    found = spark.sql(sql.format("pushed"))
+    assert pushed(found), plan(found)
+    assert text(found) == text(spark.sql(sql.format("plain")))
+    report = wait_for(lambda: reports(spark, pushed(found)))[-1]
+    assert report.isWhole() and report.parts() == PARTS and report.rows() <= 7 * PARTS
 
 
 def test_statements_that_are_one_part(spark: SparkSession, postgres: PostgresServer) -> None:
     """What the planner does not divide is aggregated as a whole, and Spark takes it as it is."""
     postgres.run("CREATE OR REPLACE VIEW seen AS SELECT * FROM orders WHERE id <= 50000")
-    for table, count in [("seen", 50_000), ("ONLY orders", 100_000)]:
+    joined = "orders JOIN (SELECT id AS other FROM orders) AS o ON id = other"
+    for table, count in [("seen", 50_000), ("ONLY orders", 100_000), (joined, 100_000)]:
         found = load(spark, postgres.uri(), dbtable=table).groupBy("third").count()
         assert pushed(found)
         assert sum(row["count"] for row in found.collect()) == count

@@ -125,6 +125,8 @@ final class DrayScanBuilder implements SupportsPushDownV2Filters, SupportsPushDo
         statement = Statement.ofQuery(join.sql(), DrayTable.columns(schema, dialect));
         described = statement;
         result = joined.get();
+        // The server does not divide a join.
+        partial = Optional.empty();
         Pushdown ofJoin = translation.join(ofSide, join.columns());
         facts = ofJoin.facts();
         pushdown = () -> Optional.of(ofJoin);

@@ -28,15 +28,15 @@ record PartialAggregates(Description read, PartialSums sums) {
      * Whether parts should aggregate. That is never wrong: what can't be divided is one part, with
      * the statement's result.
      *
-     * @param table      all of the table
+     * @param table      all of the table or query
      * @param statement  what is aggregated
      * @param aggregates how
      * @param whole      the result, if one statement aggregates
      */
     static Optional<PartialAggregates> decide(DrayOptions options, Description table,
             Statement statement, Aggregates aggregates, Description whole) {
-        boolean possible = aggregates.partial() && options.isPostgreSql() && statement.isOfTable();
-        if (!possible || options.aggregation() == DrayOptions.Aggregation.WHOLE) {
+        if (!aggregates.partial() || !options.isPostgreSql()
+                || options.aggregation() == DrayOptions.Aggregation.WHOLE) {
             return Optional.empty();
         }
         boolean parts = options.aggregation() == DrayOptions.Aggregation.PARTS;

@@ -59,12 +59,6 @@ record Statement(
                 List.of(), List.of(), OptionalInt.empty(), 0);
     }
 
-    /** Whether it reads a table by its name, with conditions and nothing else. */
-    boolean isOfTable() {
-        return TABLE.matcher(from).matches() && groupBy.isEmpty() && orderBy.isEmpty()
-                && limit.isEmpty();
-    }
-
     /**
      * Whether it is a query that may have an order. Another statement around it may lose the order,
      * as MariaDB's does.
