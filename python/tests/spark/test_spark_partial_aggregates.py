@@ -360,6 +360,25 @@ def test_who_aggregates_is_chosen(spark: SparkSession, postgres: PostgresServer)
     assert aggregated("wide", by="id", settings=serial) == "whole"
 
 
+def test_as_many_groups_as_rows(spark: SparkSession, postgres: PostgresServer) -> None:
+    """One statement would send them over one connection."""
+    postgres.run(
+        "DROP TABLE IF EXISTS distinct_rows",
+        "CREATE TABLE distinct_rows AS SELECT i AS id, (i / 4.0)::numeric(12, 2) AS a "
+        "FROM generate_series(1, 20000) i",
+        "ANALYZE distinct_rows",
+        # The planner takes them for 200 MB.
+        "UPDATE pg_statistic SET stawidth = 10000 WHERE starelid = 'distinct_rows'::regclass",
+    )
+    for aggregates, is_pushed in [("auto", False), ("whole", True)]:
+        rows = load(spark, postgres.uri(), dbtable="distinct_rows", aggregates=aggregates)
+        found = rows.groupBy("id").agg({"a": "avg", "*": "count"})
+        # Nor do sums and counts take the place of an average.
+        assert ("GROUP BY" in plan(found)) == is_pushed and not pushed(found)
+        assert sum(row["count(1)"] for row in found.collect()) == 20_000
+        assert "count(*)" in plan(rows.selectExpr("count(*)"))
+
+
 def test_option(spark: SparkSession, url: str) -> None:
     said = failure(lambda: load(spark, url, dbtable="sales", aggregates="some"))
     assert 'option aggregates is "some", expected auto, whole or parts' in said

@@ -38,8 +38,11 @@ final class DrayScanBuilder implements SupportsPushDownV2Filters, SupportsPushDo
      * is better read in parallel until Spark has enough rows.
      */
     private static final int LIMIT_MAX = 65_536;
-    /** The same of a join: the bytes that a part of a table has. */
-    private static final long JOIN_BYTES_MAX = 64 << 20;
+    /**
+     * The same of the result of a join, and of an aggregate by one statement: the bytes that a part
+     * of a table has.
+     */
+    private static final long RESULT_BYTES_MAX = 64 << 20;
     /** The kinds of errors by which a database refuses a statement, and not the session. */
     private static final Set<String> REFUSED = Set.of("query", "execution", "limit", "resources");
     private static final Logger LOG = LoggerFactory.getLogger(DrayScanBuilder.class);
@@ -171,7 +174,7 @@ final class DrayScanBuilder implements SupportsPushDownV2Filters, SupportsPushDo
 
     /** Spark reads both sides in parallel, and the database's join comes as one part. */
     private static boolean isWorthIt(long joined, long left, long right) {
-        return joined >= 0 && left >= 0 && right >= 0 && joined <= JOIN_BYTES_MAX
+        return joined >= 0 && left >= 0 && right >= 0 && joined <= RESULT_BYTES_MAX
                 && joined <= left + right;
     }
 
@@ -184,9 +187,18 @@ final class DrayScanBuilder implements SupportsPushDownV2Filters, SupportsPushDo
         boolean averages = hasAverages(aggregation);
         aggregates = keepsAverages ? null
                 : translated(aggregation).filter(this::isExact).orElse(null);
+        if (aggregates != null && partial().isEmpty() && isLarge()) {
+            aggregates = null;
+        }
         // Its sums and counts would give another average, or Spark would have asked for it first.
         keepsAverages |= averages && aggregates == null;
         return aggregates != null && partial().isEmpty();
+    }
+
+    /** Whether what one statement aggregates is better made of rows that Spark reads in parallel. */
+    private boolean isLarge() {
+        return options.aggregation() != DrayOptions.Aggregation.WHOLE
+                && result.bytes() > RESULT_BYTES_MAX;
     }
 
     private static boolean hasAverages(Aggregation aggregation) {
