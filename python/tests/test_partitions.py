@@ -199,6 +199,28 @@ def test_a_query_around_a_query(
         assert plan.verify(list(receipts)).rows == whole.num_rows == rows
 
 
+def test_what_an_index_finds(postgres: PostgresServer, moving: str) -> None:
+    """One connection reads it, unless it is more than a part has."""
+    postgres.run(f"CREATE INDEX ON {moving} (id)", f"ANALYZE {moving}")
+    sql = f"SELECT id, filler FROM {moving} WHERE id > 10"
+    settings = "?options=-c%20enable_seqscan%3Doff%20-c%20enable_bitmapscan%3Doff"
+    reason = "an index is quicker than a scan of the table"
+    with dray.connect(postgres.uri(options=settings)) as client:
+        with client.partitions(sql, at_most=4) as plan:
+            assert len(plan) == 1 and plan.reason == reason
+        # The planner takes it for a gigabyte.
+        postgres.run(
+            f"UPDATE pg_statistic SET stawidth = 10000 WHERE starelid = '{moving}'::regclass"
+        )
+        with client.partitions(sql, at_most=4) as plan:
+            assert len(plan) == 4
+            assert sum(read(part)[0].num_rows for part in plan) == 99_990
+        # Connections of one process share its processors.
+        result = client.query(sql, partitions=4)
+        assert result.to_arrow().num_rows == 99_990
+        assert reason in result.stats.path_reason
+
+
 def test_parameters(client: dray.Connection) -> None:
     sql = "SELECT id, $2 AS word FROM many WHERE id > $1"
     with client.partitions(sql, [ROWS - 3, "it's \\ so"], at_most=4) as plan:

@@ -322,7 +322,7 @@ fn prepare(
         }
     };
     let begin = format!("{BEGIN}; {NO_IDLE_TIMEOUT}; ");
-    let taken = Snapshot::take(session, &begin, &scan, sql, check);
+    let taken = Snapshot::take(session, &begin, &scan, sql, None, check);
     let ended = match &taken {
         Ok(Decision::Run(_)) => Ok(()),
         _ => {

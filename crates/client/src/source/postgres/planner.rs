@@ -229,7 +229,9 @@ impl Planning<'_> {
             return Ok(Decision::Refused(Reason::SmallForParts));
         }
         let begin = self.begin(session, check)?;
-        let taken = match Snapshot::take(session, &begin, &scan, self.sql, check)? {
+        // The bytes of a part come sooner by an index than by a scan of the table.
+        let taken = match Snapshot::take(session, &begin, &scan, self.sql, Some(PART_BYTES), check)?
+        {
             Decision::Run(taken) => taken,
             Decision::Refused(reason) => return Ok(Decision::Refused(reason)),
         };

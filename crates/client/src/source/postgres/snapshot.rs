@@ -69,6 +69,8 @@ impl Snapshot {
     /// Locks the table so that its rows stay where they are, checks that the server reads a range
     /// of it by a range scan, and exports the snapshot. Leaves a transaction open, also if refused.
     /// `begin` are the statements that begin it, each with its semicolon; none if it has begun.
+    /// Ranges scan the table, so what the server would read by an index is refused, unless it
+    /// expects more than `index_bytes_max` of it.
     ///
     /// # Errors
     /// When the connection breaks or the statement is cancelled.
@@ -77,9 +79,10 @@ impl Snapshot {
         begin: &str,
         scan: &TableScan,
         sql: &str,
+        index_bytes_max: Option<u64>,
         check: SocketCheck<'_>,
     ) -> Result<Decision<Self>> {
-        match Self::try_take(session, begin, scan, sql, check) {
+        match Self::try_take(session, begin, scan, sql, index_bytes_max, check) {
             Ok(decision) => Ok(decision),
             Err(error) => refused_by_server(session, error),
         }
@@ -90,6 +93,7 @@ impl Snapshot {
         begin: &str,
         scan: &TableScan,
         sql: &str,
+        index_bytes_max: Option<u64>,
         check: SocketCheck<'_>,
     ) -> Result<Decision<Self>, PostgresError> {
         let table = &scan.table;
@@ -97,7 +101,9 @@ impl Snapshot {
         // and the snapshot sees its effect, or it waits.
         session.ask(&format!("{begin}LOCK TABLE {table} IN ACCESS SHARE MODE"), check)?;
         let plan = explain(session, sql, check)?;
-        if plan.iter().any(|line| line.contains("Index ") || line.contains("Bitmap ")) {
+        if plan.iter().any(|line| line.contains("Index ") || line.contains("Bitmap "))
+            && !is_larger(session, sql, index_bytes_max, check)?
+        {
             return Ok(Decision::Refused(Reason::IndexIsQuicker));
         }
         session.ask(ONE_PLAN, check)?;
@@ -220,6 +226,18 @@ pub(super) fn limit_statement(
             Ok(())
         }
     }
+}
+
+/// Whether the server expects more than so many bytes of a result; no without a limit.
+fn is_larger(
+    session: &mut Session<Socket>,
+    sql: &str,
+    bytes_max: Option<u64>,
+    check: SocketCheck<'_>,
+) -> Result<bool, PostgresError> {
+    let Some(bytes_max) = bytes_max else { return Ok(false) };
+    let estimate = session.estimate(sql, check)?;
+    Ok(estimate.is_some_and(|(rows, row_bytes)| rows.saturating_mul(row_bytes) > bytes_max))
 }
 
 /// The settings that the table's policies of row security read, which may be the user's own.
