@@ -45,6 +45,17 @@ SPLITTABLE = [
         100_000,
     ),
     ("SELECT at::date AS day FROM (SELECT * FROM words) AS w", 10_000),
+    # As Spark's connector writes filters.
+    (
+        "SELECT extract(month FROM at)::integer AS month, date_trunc('day', at) AS day FROM words "
+        "WHERE (date_part('year', at) > 2000) AND (word <> E'a\\\\b'::text)",
+        10_000,
+    ),
+    (
+        "SELECT id FROM many WHERE (filler IS NOT DISTINCT FROM 'xxx'::text) "
+        "AND (filler <> 'now or never'::text)",
+        ROWS // 50,
+    ),
 ]
 
 
@@ -88,6 +99,8 @@ NOT_SPLITTABLE = [
     "SELECT id, random() FROM many",
     "SELECT id, now() FROM many",
     "SELECT word::timestamptz FROM words",
+    "SELECT date_trunc('day', word::timestamptz) FROM words",
+    "SELECT at > 'now'::text::timestamptz FROM words",
     "SELECT id::date FROM (SELECT now() AS id) t",
     "SELECT at::date FROM (SELECT word AS at FROM words) q",
     "SELECT n FROM (SELECT count(*) AS n FROM many) q",

@@ -49,7 +49,12 @@ CONDITIONS = [
     "NOT (n < 1)",
     "d >= DATE '2020-02-29' AND d IS NOT NULL",
     "year(d) = 2020",
+    "year(d) <> 2020",
+    "2020 > year(d) OR month(d) = 3",
+    "year(d) <=> 2020",
     "s <=> NULL",
+    "s <=> 'x\\\\y' OR NOT c <=> 'a'",
+    "contains(s, '\\\\')",
     "i + 1 > 5 AND upper(s) = 'A'",
     "id % 7 = 3",
 ]
@@ -287,6 +292,40 @@ def test_filters_leave_the_parts(
     assert " WHERE " in scanned(found) and partitions(found) == 4
     plain = load(spark, postgres.uri(), dbtable="orders", pushDown="false").where(condition)
     assert found.count() == plain.count() == len(found.collect())
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "name <=> 'row 7'",
+        "NOT third <=> 1",
+        "name = 'x\\\\y' OR third = 1",
+        "contains(name, '\\\\') OR contains(name, 'today') OR third = 2",
+        "blank IN ('today', 'x\\\\y') OR third = 2",
+        "year(day) = 2020",
+        "year(day) > 2019 AND month(day) IN (2, 3)",
+        "day(day) = 29",
+        "day >= DATE '2020-06-01'",
+    ],
+)
+def test_more_filters_that_leave_the_parts(
+    spark: SparkSession, postgres: PostgresServer, condition: str
+) -> None:
+    postgres.run(
+        "CREATE TABLE IF NOT EXISTS dated_orders AS SELECT *, 'x'::char(5) AS blank, "
+        "DATE '2019-06-01' + (id % 700)::integer AS day FROM orders",
+        "ANALYZE dated_orders",
+    )
+    for given in [{"dbtable": "dated_orders"}, {"query": "SELECT * FROM dated_orders"}]:
+        orders = load(spark, postgres.uri(), numPartitions=4, **given)
+        found = orders.where(condition).select("id", "day")
+        plan = found._jdf.queryExecution().executedPlan().toString()
+        assert " WHERE " in scanned(found) and not re.search(r"\bFilter\b", plan), plan
+        assert partitions(found) == 4
+        plain = load(spark, postgres.uri(), pushDown="false", **given).where(condition)
+        assert sorted(row.id for row in found.collect()) == sorted(
+            row.id for row in plain.select("id").collect()
+        )
 
 
 @pytest.mark.parametrize("source", ["pg", "maria"])

@@ -62,6 +62,9 @@ const UNSTABLE: &[&str] = &[
     "user",
 ];
 
+/// Types of texts, to which a literal may be cast whatever it has.
+const TEXTS: &[&str] = &["bpchar", "text"];
+
 /// How many subqueries may be in each other: one that the user gives, and one that a program makes
 /// around it. The parser calls itself for each.
 const LEVELS_MAX: usize = 2;
@@ -305,17 +308,23 @@ fn check_words(tokens: &[Token<'_>], escapes: bool, aggregates: bool) -> Result<
     if tokens.windows(3).any(is_unicode_escape) {
         return Err(NotSplittable::UnicodeEscapes);
     }
-    for token in tokens {
+    for (at, token) in tokens.iter().enumerate() {
         let lower = token.text.to_ascii_lowercase();
         let is_own_group = aggregates && token.depth == 0 && lower == "group";
         match token.kind {
-            TokenKind::Word if REFUSED.contains(&lower.as_str()) && !is_own_group => {
+            TokenKind::Word
+                if REFUSED.contains(&lower.as_str())
+                    && !is_own_group
+                    && !is_comparison(tokens, at) =>
+            {
                 return Err(NotSplittable::MoreThanFilter);
             }
             TokenKind::Word if UNSTABLE.contains(&lower.as_str()) => {
                 return Err(NotSplittable::TimeOrUser);
             }
-            TokenKind::Literal if may_be_unstable(token.text, escapes) => {
+            TokenKind::Literal
+                if may_be_unstable(token.text, escapes) && !is_cast_to_text(&tokens[at + 1..]) =>
+            {
                 return Err(NotSplittable::TimeOrUser);
             }
             TokenKind::Other if token.text == "$" => return Err(NotSplittable::Parameters),
@@ -326,6 +335,25 @@ fn check_words(tokens: &[Token<'_>], escapes: bool, aggregates: bool) -> Result<
         true => Err(NotSplittable::MoreThanFilter),
         false => Ok(()),
     }
+}
+
+/// Whether a word is the one of `IS DISTINCT FROM` or `IS NOT DISTINCT FROM`.
+fn is_comparison(tokens: &[Token<'_>], at: usize) -> bool {
+    let is = |at: usize, word: &str| tokens.get(at).is_some_and(|token| token.is(word));
+    let follows_is = match at {
+        0 => false,
+        1 => is(0, "is"),
+        _ => is(at - 1, "is") || is(at - 1, "not") && is(at - 2, "is"),
+    };
+    follows_is && is(at, "distinct") && is(at + 1, "from")
+}
+
+/// Whether a literal that these tokens follow is a text, whatever it has: it is cast to one at
+/// once. Another cast of that is refused, as one of a column of texts.
+fn is_cast_to_text(after: &[Token<'_>]) -> bool {
+    let [one, other, name, rest @ ..] = after else { return false };
+    let is_qualified = rest.first().is_some_and(|next| next.text == ".");
+    one.text == ":" && other.text == ":" && TEXTS.iter().any(|text| name.is(text)) && !is_qualified
 }
 
 /// Why a statement is not a [`TableScan`]. Prints as half a sentence.

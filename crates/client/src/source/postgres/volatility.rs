@@ -62,12 +62,15 @@ const STABLE_ENOUGH: &[&str] = &[
     "websearch_to_tsquery",
 ];
 
+/// Those of them that a statement may call, too: they depend on the time zone alone.
+const OF_TIME_ZONE: &[&str] = &["date_part", "date_trunc", "extract"];
+
 /// The origin of expressions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// The user's statement, whose functions must be immutable.
+    /// The user's statement, whose functions must be immutable, but for [`OF_TIME_ZONE`].
     Statement,
-    /// Row security policies, which ask for the role and settings.
+    /// Row security policies, which ask for the role and settings by [`STABLE_ENOUGH`].
     Policies,
 }
 
@@ -88,14 +91,15 @@ pub(super) fn question(references: &References, origin: Origin, table: &str) -> 
     let none = "'0'::pg_catalog.oid";
     let visible =
         |namespace: &str| format!("{namespace} {equal} ANY (ARRAY(SELECT oid FROM searched))");
-    let too_volatile = match origin {
-        Origin::Statement => mutable.clone(),
-        Origin::Policies => format!(
-            "{mutable} AND (p.provolatile {equal} 'v'::pg_catalog.\"char\" OR p.oid {own} \
-             OR p.proname {different} ALL ({}))",
-            array(STABLE_ENOUGH)
-        ),
+    let stable_enough = match origin {
+        Origin::Statement => OF_TIME_ZONE,
+        Origin::Policies => STABLE_ENOUGH,
     };
+    let too_volatile = format!(
+        "{mutable} AND (p.provolatile {equal} 'v'::pg_catalog.\"char\" OR p.oid {own} \
+         OR p.proname {different} ALL ({}))",
+        array(stable_enough)
+    );
     let mut reasons = vec![
         format!(
             "SELECT pg_catalog.concat('it calls ', p.proname, ', which is not immutable') \

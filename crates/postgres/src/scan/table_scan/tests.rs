@@ -64,9 +64,13 @@ fn statements_that_are_table_scans() {
     // Only the server can tell a column from a function of the same name.
     assert_eq!(names("SELECT t.a, (t).\"B\"\"\" FROM s.t WHERE t . C > 1"), ["B\"", "a", "c"]);
     assert_eq!(names("SELECT \"\"\"F\"(a), LOWER(\"ö\") FROM s.t"), ["\"F", "lower"]);
-    for sql in
-        ["SELECT a FROM t WHERE b = 'knows nowhere' AND c = E'it''s'", "SELECT \"now\" FROM t"]
-    {
+    for sql in [
+        "SELECT a FROM t WHERE b = 'knows nowhere' AND c = E'it''s'",
+        "SELECT \"now\" FROM t",
+        "SELECT a FROM t WHERE b = 'now or never'::text AND c = E'\\\\'::text",
+        "SELECT a FROM t WHERE b LIKE E'%today\\\\%'::text ESCAPE '!' OR b IN ('now'::bpchar)",
+        "SELECT a, (b IS DISTINCT FROM c) FROM t WHERE (a IS NOT DISTINCT FROM 5)",
+    ] {
         assert!(TableScan::parse(sql, false).is_ok(), "{sql}");
     }
     let extract = TableScan::parse("SELECT extract(year FROM d) FROM t", false).unwrap();
@@ -237,6 +241,17 @@ fn statements_that_are_not() {
         "SELECT a FROM t WHERE d = $$NOW$$",
         "SELECT a FROM t WHERE d = $_$tomorrow$_$",
         "SELECT a FROM t WHERE r && '[yesterday,)'",
+        "SELECT a FROM t WHERE d = 'now'::text::date",
+        "SELECT a FROM t WHERE d = ('now'::text)::date",
+        "SELECT a FROM t WHERE d = ('now'::text || '')::date",
+        "SELECT a FROM t WHERE d = CAST('now'::text AS date)",
+        "SELECT a FROM t WHERE d = ('{now}'::text[]::date[])[1]",
+        "SELECT a FROM t WHERE d = 'now'::text.moment",
+        "SELECT a FROM t WHERE d = E'\\\\now'::mine.text",
+        "SELECT a FROM t WHERE d = 'now'::date",
+        "SELECT a FROM t WHERE a IS DISTINCT FROM 5",
+        "SELECT a FROM t WHERE (a DISTINCT FROM 5)",
+        "SELECT f(DISTINCT a) FROM t",
         "SELECT U&\"f\"(a) FROM t",
         "SELECT a FROM t WHERE d = u&'no\\0077'",
         "SELECT Ärger(a) FROM t",

@@ -203,7 +203,8 @@ public final class PostgreSql implements Dialect {
 
     @Override
     public String has(Place place, Term string, Term literal) throws Untranslatable {
-        String pattern = string(place.pattern(Values.text(literal.value())));
+        // A scan keeps its parts with any literal that is cast to text.
+        String pattern = string(place.pattern(Values.text(literal.value()))) + "::text";
         String text = isPlain(string) ? string.sql() : key(string);
         return "(" + text + " LIKE " + pattern + " ESCAPE '!')";
     }

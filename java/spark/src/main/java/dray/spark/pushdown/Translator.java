@@ -1,5 +1,6 @@
 package dray.spark.pushdown;
 
+import java.time.LocalDate;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -259,11 +260,68 @@ final class Translator {
     }
 
     private Term compare(String operator, Expression[] children) throws Untranslatable {
+        String years = children[0] instanceof Literal
+                ? years(mirrored(operator), children[1], children[0])
+                : years(operator, children[0], children[1]);
+        if (years != null) {
+            return bool(years);
+        }
         Term left = term(children[0]);
         Term right = term(children[1]);
         checkSame(left, right);
         return bool(operator.equals("<=>") ? dialect.nullSafeEqual(left, right)
                 : dialect.compare(operator, left, right));
+    }
+
+    private static String mirrored(String operator) {
+        return switch (operator) {
+            case "<" -> ">";
+            case "<=" -> ">=";
+            case ">" -> "<";
+            case ">=" -> "<=";
+            default -> operator;
+        };
+    }
+
+    /**
+     * A comparison of the year of a column's dates with a literal as one of the dates, which an
+     * index finds; null if it is another one.
+     */
+    private String years(String operator, Expression left, Expression right)
+            throws Untranslatable {
+        if (!(left instanceof Extract extract) || !extract.field().equals("YEAR")
+                || !isOfColumn(extract.source()) || !(right instanceof Literal<?> literal)
+                || !(literal.value() instanceof Integer year)
+                || year < Values.FIRST_YEAR || year >= Values.LAST_YEAR) {
+            return null;
+        }
+        Term date = term(extract.source());
+        if (!date.type().equals(DataTypes.DateType)) {
+            return null;
+        }
+        Term first = firstDay(year);
+        Term next = firstDay(year + 1);
+        String within = "(" + dialect.compare(">=", date, first) + " AND "
+                + dialect.compare("<", date, next) + ")";
+        return switch (operator) {
+            case "=" -> within;
+            case "<>" -> "(NOT " + within + ")";
+            case "<" -> dialect.compare("<", date, first);
+            case "<=" -> dialect.compare("<", date, next);
+            case ">" -> dialect.compare(">=", date, next);
+            case ">=" -> dialect.compare(">=", date, first);
+            default -> null;
+        };
+    }
+
+    /** Whether it is short, as the text of a date that is written twice should be. */
+    private static boolean isOfColumn(Expression date) {
+        Expression source = date instanceof Cast cast ? cast.expression() : date;
+        return source instanceof NamedReference;
+    }
+
+    private Term firstDay(int year) throws Untranslatable {
+        return literal((int) LocalDate.of(year, 1, 1).toEpochDay(), DataTypes.DateType);
     }
 
     private static void checkSame(Term left, Term right) throws Untranslatable {

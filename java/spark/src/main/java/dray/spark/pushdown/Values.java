@@ -13,8 +13,8 @@ import org.apache.spark.sql.types.Decimal;
 final class Values {
     private static final DateTimeFormatter MICROS =
             DateTimeFormatter.ofPattern("uuuu-MM-dd HH:mm:ss.SSSSSS");
-    private static final int FIRST_YEAR = 1;
-    private static final int LAST_YEAR = 9999;
+    static final int FIRST_YEAR = 1;
+    static final int LAST_YEAR = 9999;
 
     private Values() { }
 

@@ -15,6 +15,7 @@ import java.util.function.IntFunction;
 import java.util.stream.IntStream;
 import org.apache.spark.sql.connector.expressions.Cast;
 import org.apache.spark.sql.connector.expressions.Expression;
+import org.apache.spark.sql.connector.expressions.Extract;
 import org.apache.spark.sql.connector.expressions.GeneralScalarExpression;
 import org.apache.spark.sql.connector.expressions.aggregate.AggregateFunc;
 import org.apache.spark.sql.connector.expressions.aggregate.Aggregation;
@@ -47,6 +48,7 @@ class TranslationTest {
             new SourceColumn("v", DataTypes.StringType, "text", "\"C\""),
             new SourceColumn("ci", DataTypes.StringType, "citext", null),
             new SourceColumn("c", DataTypes.StringType, "character", null),
+            new SourceColumn("day", DataTypes.DateType),
             new SourceColumn("any", DataTypes.StringType));
     private static final List<SourceColumn> DRAY_COLUMNS = COLUMNS.stream()
             .map(column -> column.type().equals(DataTypes.StringType)
@@ -157,12 +159,39 @@ class TranslationTest {
     @Test
     void parts() {
         Predicate starts = predicate("STARTS_WITH", column("v"), text("50%_\\!"));
-        assertEquals("(\"v\" LIKE E'50!%!_\\\\!!%' ESCAPE '!')", sql(POSTGRESQL, starts));
+        assertEquals("(\"v\" LIKE E'50!%!_\\\\!!%'::text ESCAPE '!')", sql(POSTGRESQL, starts));
         assertEquals("starts_with(\"v\", '50%_\\!')", sql(DRAY, starts));
         Predicate ends = predicate("ENDS_WITH", column("v"), text("b"));
         assertEquals("(CAST(CONVERT(`v` USING utf8mb4) AS BINARY) LIKE "
                 + "CAST(_utf8mb4 '%b' AS BINARY) ESCAPE '!')", sql(MYSQL, ends));
         assertEquals(null, sql(POSTGRESQL, predicate("CONTAINS", column("v"), column("v"))));
+    }
+
+    /** An index finds dates, and not their years. */
+    @Test
+    void years() {
+        Expression year = new Extract("YEAR", column("day"));
+        String first = "DATE '2024-01-01'";
+        String next = "DATE '2025-01-01'";
+        String within = "((\"day\" >= " + first + ") AND (\"day\" < " + next + "))";
+        Map<String, String> ranges = Map.of("=", within, "<>", "(NOT " + within + ")",
+                "<", "(\"day\" < " + first + ")", "<=", "(\"day\" < " + next + ")",
+                ">", "(\"day\" >= " + next + ")", ">=", "(\"day\" >= " + first + ")");
+        ranges.forEach((operator, range) -> assertEquals(range,
+                sql(POSTGRESQL, predicate(operator, year, number(2024)))));
+        assertEquals(ranges.get("<"), sql(POSTGRESQL, predicate(">", number(2024), year)));
+        assertEquals("(`day` < DATE '2024-01-01')",
+                sql(MYSQL, predicate("<", year, number(2024))));
+        for (int other : new int[] {-1, 0, 9999}) {
+            String sql = sql(POSTGRESQL, predicate("=", year, number(other)));
+            assertTrue(sql.contains("extract(YEAR FROM \"day\")"), sql);
+        }
+        for (Predicate other : new Predicate[] {predicate("<=>", year, number(2024)),
+            predicate("=", year, column("i")), predicate("=", year, year),
+            predicate("=", new Extract("MONTH", column("day")), number(2))}) {
+            String sql = sql(POSTGRESQL, other);
+            assertTrue(sql.contains("extract("), sql);
+        }
     }
 
     /** Without its sides, OR keeps nothing, and AND keeps one of them. */
