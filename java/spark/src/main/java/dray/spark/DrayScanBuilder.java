@@ -307,11 +307,12 @@ final class DrayScanBuilder implements SupportsPushDownV2Filters, SupportsPushDo
             return;
         }
         List<String> names = List.of(required.fieldNames());
-        if (!names.equals(List.of(schema.fieldNames()))) {
-            StructType all = schema;
-            schema = new StructType(names.stream().map(name -> all.apply(name))
-                    .toArray(StructField[]::new));
+        if (names.equals(List.of(schema.fieldNames()))) {
+            return;
         }
+        StructType all = schema;
+        schema = new StructType(names.stream().map(name -> all.apply(name))
+                .toArray(StructField[]::new));
         statement = statement.withSelect(DrayTable.columns(schema, dialect));
     }
 

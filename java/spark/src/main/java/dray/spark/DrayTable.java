@@ -33,7 +33,7 @@ final class DrayTable implements SupportsRead, SupportsWrite {
         this.target = target;
         description = Description.of(options, all);
         checkNames(description.schema());
-        List<String> columns = columns(description.schema(), description.dialect());
+        List<String> columns = allColumns(description.schema(), description.dialect());
         this.statement = description.dialect() == Dialect.OTHER
                 ? Statement.ofQuery(all, columns) : statement.apply(columns);
     }
@@ -58,6 +58,14 @@ final class DrayTable implements SupportsRead, SupportsWrite {
                         + " the first for both: give each its own name by AS in a query");
             }
         }
+    }
+
+    /**
+     * The expressions that read all columns of a table. Those of a Dray server don't change, and it
+     * plans a short statement once, however many they are.
+     */
+    static List<String> allColumns(StructType schema, Dialect dialect) {
+        return dialect == Dialect.DRAY ? List.of("*") : columns(schema, dialect);
     }
 
     /** The expressions that read columns of the table. */
