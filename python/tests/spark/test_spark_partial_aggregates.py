@@ -46,7 +46,7 @@ CONDITIONS = ["", "", "id > 40000", "s >= 'b'", "n IS NULL OR d > DATE '2024-02-
 
 
 def load(spark: SparkSession, url: str, **options: object) -> DataFrame:
-    given = {"pushDown": "true", "aggregates": "parts", "numPartitions": PARTS, **options}
+    given = {"aggregates": "parts", "numPartitions": PARTS, **options}
     return reading.load(spark, url, **given)
 
 

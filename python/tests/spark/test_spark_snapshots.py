@@ -90,7 +90,7 @@ def test_scans_see_the_same(spark: SparkSession, postgres: PostgresServer, url: 
     assert snapshots(postgres) == 2
     query = "SELECT sum(amount)::int8 FROM one"
     assert load(spark, url, query=query, snapshot=NAME).collect()[0][0] == 10 * ROWS
-    counted = load(spark, url, dbtable="one", snapshot=NAME, pushDown="true")
+    counted = load(spark, url, dbtable="one", snapshot=NAME)
     assert counted.where("amount = 10").count() == ROWS
     assert total(spark, url, "one", snapshot="another") == 11 * ROWS
     assert release(spark, "another") and not release(spark, "another")
@@ -180,7 +180,7 @@ def test_reads_of_a_catalogs_tables(
     assert summed("one", snapshot=NAME) == 10 * ROWS
     postgres.run(CHANGE)
     assert summed("other", snapshot=NAME) == -10 * ROWS
-    assert summed("one", snapshot=NAME, pushDown="true") == 10 * ROWS
+    assert summed("one", snapshot=NAME, pushDown="false") == 10 * ROWS
     assert summed("other") == -11 * ROWS
     sql = f"SELECT sum(amount) FROM {name}.public.one WITH ('snapshot' = '{NAME}')"
     assert spark.sql(sql).collect()[0][0] == 10 * ROWS

@@ -20,8 +20,7 @@ import pytest
 from mysql_server import MariaServer
 from postgres_server import PostgresServer
 from pymysql.converters import encoders
-import reading
-from reading import failure, partitions, reports, wait_for
+from reading import failure, load, partitions, reports, wait_for
 from relay_server import Relay, relay
 
 if TYPE_CHECKING:
@@ -98,10 +97,6 @@ def scanned(frame: DataFrame) -> str:
     found = re.search(r"dray \[(SELECT .*?)\]( RuntimeFilters|\n|$)", plan, re.DOTALL)
     assert found, plan
     return found[1]
-
-
-def load(spark: SparkSession, url: str, **options: object) -> DataFrame:
-    return reading.load(spark, url, **{"pushDown": "true", **options})
 
 
 def text(frame: DataFrame, sql: str) -> list[str]:

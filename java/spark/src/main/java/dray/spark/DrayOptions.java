@@ -284,7 +284,7 @@ final class DrayOptions implements Serializable {
 
     /** Whether more than the choice of columns and a limit is pushed down. */
     boolean isPushDown() {
-        return is(Name.pushDown);
+        return is(Name.pushDown, true);
     }
 
     /** Where aggregates are computed that are pushed down. */
@@ -317,11 +317,12 @@ final class DrayOptions implements Serializable {
 
     /** Whether overwriting empties the table by TRUNCATE. */
     boolean isTruncate() {
-        return is(Name.truncate);
+        return is(Name.truncate, false);
     }
 
-    private boolean is(Name name) {
-        String text = values.getOrDefault(name, "false").toLowerCase(Locale.ROOT);
+    private boolean is(Name name, boolean otherwise) {
+        String text = values.getOrDefault(name, String.valueOf(otherwise))
+                .toLowerCase(Locale.ROOT);
         if (!text.equals("true") && !text.equals("false")) {
             throw new DrayException("option " + name + " is \"" + text
                     + "\", expected true or false");

@@ -97,8 +97,9 @@ class DrayOptionsTest {
 
     @Test
     void pushDown() {
-        assertFalse(options("dbtable", "t").isPushDown());
+        assertTrue(options("dbtable", "t").isPushDown());
         assertTrue(options("dbtable", "t", "pushdown", "True").isPushDown());
+        assertFalse(options("dbtable", "t", "PushDown", "False").isPushDown());
         assertTrue(refused("dbtable", "t", "pushDown", "no").contains("true or false"));
         assertTrue(refused("dbtable", "t", "pushDownLimit", "no").contains("pushDown is the"));
         DataType decimal = DataTypes.createDecimalType(9, 2);
@@ -135,9 +136,9 @@ class DrayOptionsTest {
     void reading() {
         DrayOptions table = new DrayOptions(
                 Map.of("url", "dray://localhost", "lease", "5", "numeric", "text"), true);
-        DrayOptions read = table.ofRead(Map.of("Snapshot", " month end ", "pushDown", "true"));
+        DrayOptions read = table.ofRead(Map.of("Snapshot", " month end ", "pushDown", "false"));
         assertEquals("month end", read.snapshot());
-        assertTrue(read.isPushDown() && !table.isPushDown());
+        assertTrue(!read.isPushDown() && table.isPushDown());
         assertEquals(5000, read.leaseMs());
         // Spark hands the options of a table to its scans.
         assertEquals(table, table.ofRead(Map.of("URL", "dray://localhost", "numeric", "text ")));
