@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, ListArray, RecordBatch, StructArray, UInt32Array};
 use arrow::buffer::OffsetBuffer;
-use arrow::compute::{concat_batches, take_record_batch};
+use arrow::compute::{concat_batches, take_arrays};
 use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatchReader;
@@ -203,12 +203,13 @@ impl Merge {
             return Ok(Arc::new(ListArray::try_new(item.into(), offsets, Arc::new(items), None)?));
         }
         let indices = UInt32Array::from(found.indices.clone());
-        let taken = take_record_batch(&rows, &indices)?;
+        // No record batch: where a parent has no child, even columns without NULLs get one.
+        let columns = take_arrays(rows.columns(), &indices, None)?;
         Ok(Arc::new(StructArray::try_new_with_length(
             object.fields().clone(),
-            taken.columns().to_vec(),
+            columns,
             indices.nulls().cloned(),
-            taken.num_rows(),
+            indices.len(),
         )?))
     }
 }

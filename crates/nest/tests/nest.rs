@@ -328,6 +328,52 @@ fn a_key_with_a_missing_column_hides_no_other_one() {
 }
 
 #[test]
+fn parents_without_a_single_child_take_children_without_nulls() {
+    let numbers =
+        |values: &[i64]| -> ArrayRef { Arc::new(Int64Array::from_iter_values(values.to_vec())) };
+    // No column is nullable.
+    let table = |columns: Vec<(&str, ArrayRef)>| {
+        let rows = RecordBatch::try_from_iter(columns).unwrap();
+        assert!(rows.schema().fields().iter().all(|field| !field.is_nullable()));
+        vec![rows]
+    };
+    let mut tables = Tables::default();
+    // These are merged by buyer, then sorted by number.
+    let orders = vec![("number", numbers(&[1, 2, 3, 4])), ("buyer", numbers(&[1, 2, 3, 2]))];
+    tables.0.insert("orders", table(orders));
+    let names: ArrayRef = Arc::new(StringArray::from(vec!["b", "d"]));
+    tables.0.insert("persons", table(vec![("id", numbers(&[2, 4])), ("name", names)]));
+    tables.0.insert("homes", table(vec![("of", numbers(&[4])), ("town", numbers(&[9]))]));
+    tables.0.insert("cars", table(vec![("owner", numbers(&[2, 2])), ("wheels", numbers(&[3, 4]))]));
+    let spec = |within: &str| {
+        format!(
+            "sql = \"orders\"\norder = [\"number\"]\n\
+             [one.person]\nsql = \"persons\"\non = {{ id = \"buyer\" }}\n{within}"
+        )
+    };
+    let mut nested = |within: &str| {
+        let spec = spec(within).parse().unwrap();
+        let nested = nest(&spec, &mut tables, &NestOptions::default()).unwrap();
+        let batches = nested.collect::<Result<Vec<_>, _>>().unwrap();
+        let [batch] = &batches[..] else { panic!("{} batches", batches.len()) };
+        let persons = batch.column_by_name("person").unwrap().as_struct().clone();
+        let found = (0..4).map(|row| persons.is_valid(row)).collect::<Vec<_>>();
+        assert_eq!(found, [false, true, false, true]);
+        persons
+    };
+    let persons = nested("");
+    assert_eq!(persons.column(0).as_string::<i32>().value(3), "b");
+
+    let cars = "[one.person.many.cars]\nsql = \"cars\"\non = { owner = \"id\" }";
+    let wheels = strukt(nested(cars).column(1), 3).column(0).clone();
+    assert_eq!(wheels.as_primitive::<Int64Type>().values(), &[3, 4]);
+
+    // A home, though not of this person.
+    let home = "[one.person.one.home]\nsql = \"homes\"\non = { of = \"id\" }";
+    assert_eq!(nested(home).column(1).null_count(), 4);
+}
+
+#[test]
 fn batches_of_long_children_are_small() {
     let mut tables = Tables::default();
     let numbers = |count: i64, of: i64| -> ArrayRef {
