@@ -1,8 +1,9 @@
 //! The types of a CSV file's columns, inferred from all of its rows.
 //!
 //! A column has the narrowest type that represents each of its values exactly. A number with
-//! leading zeros, as in postal codes, an integer beyond 64 bits, more digits than a float keeps, or
-//! nanoseconds beside a date that they do not hold make the column text.
+//! leading zeros, as in postal codes, or a plus sign, as in phone numbers, an integer beyond 64
+//! bits, more digits than a float keeps, or nanoseconds beside a date that they do not hold make
+//! the column text.
 
 use std::io::{BufReader, Read};
 use std::sync::Arc;
@@ -154,7 +155,8 @@ impl ValueKinds {
     fn add_number(&mut self, value: &str) -> bool {
         let digits = value.strip_prefix('-').unwrap_or(value);
         let (whole, rest) = digits.split_at(digits.bytes().take_while(u8::is_ascii_digit).count());
-        if whole.len() > 1 && whole.starts_with('0') {
+        // Neither `007` nor `+49` is text that a number would be printed as.
+        if whole.len() > 1 && whole.starts_with('0') || value.starts_with('+') {
             return false;
         }
         if rest.is_empty() && value != "-0" {
