@@ -23,6 +23,8 @@ import pyarrow.parquet
 import pytest
 from server import Server, binary
 
+import dray
+
 D = decimal.Decimal
 TICKS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
@@ -450,3 +452,32 @@ def test_duckdb_reads_csv(output: Outputs, sources: dict[str, tuple[Path, pa.Tab
         assert found.fetchall() == [
             tuple(row.values()) for row in sources["all"][1].select(columns).to_pylist()
         ]
+
+
+def test_narrow_dictionaries_of_several_tables(tmp_path: Path) -> None:
+    """Keys of 8 bits, as each file has them, are too few for the words of both."""
+    for name, first in [("a", 0), ("b", 100)]:
+        entries = pa.array([f"word {first + n:03}" for n in range(100)])
+        words = pa.DictionaryArray.from_arrays(pa.array(range(100), pa.int8()), entries)
+        batch = pa.record_batch({"word": words})
+        with pa.ipc.new_file(tmp_path / f"{name}.arrow", batch.schema) as file:
+            file.write_batch(batch)
+    inputs = [tmp_path / "a.arrow", tmp_path / "b.arrow"]
+    expected = [f"word {n:03}" for n in range(199, -1, -1)]
+
+    done = run("sort", *inputs, "--by", "word:desc", "-o", tmp_path / "sorted.arrow", "--quiet")
+    assert done.returncode == 0, done.stderr
+    found = pa.ipc.open_file(tmp_path / "sorted.arrow").read_all()["word"]
+    assert plain(found) == expected
+    assert found.type == pa.dictionary(pa.int32(), pa.string())
+
+    server = Server(tmp_path, *map(str, inputs))
+    both = "(SELECT word FROM a UNION ALL SELECT word FROM b)"
+    with dray.connect(server.unix) as connection:
+        for sql in [
+            "SELECT word FROM a UNION ALL SELECT word FROM b ORDER BY word DESC",
+            "SELECT word FROM b UNION SELECT word FROM a ORDER BY word DESC",
+            f"SELECT x.word FROM {both} x JOIN {both} y ON x.word = y.word ORDER BY 1 DESC",
+        ]:
+            assert plain(connection.query(sql).arrow()["word"]) == expected, sql
+    server.stop()

@@ -9,19 +9,20 @@
 //! - `SIMILAR TO` matches the whole text, with `%` and `_` ([`similar`]).
 //! - The sum of a date and an interval with hours is a timestamp.
 //! - Casts to integers and times round, and don't truncate ([`rounded`]).
+//! - The tables of a union may have dictionaries with narrow keys ([`wide_columns`]).
 
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue, plan_err};
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::planner::TypePlanner;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    BinaryExpr, Cast, Expr, ExprSchemable, Like, LogicalPlan, Operator, TryCast,
+    BinaryExpr, Cast, Expr, ExprSchemable, Like, LogicalPlan, Operator, Projection, TryCast, Union,
 };
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::prelude::SessionContext;
@@ -29,6 +30,7 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{ArrayElemTypeDef, DataType as SqlType, TimezoneInfo};
 
 use crate::functions::checked::CheckedOperators;
+use crate::wide_keys::wide_columns;
 
 mod decimals;
 pub(crate) mod names;
@@ -117,6 +119,12 @@ pub(crate) struct Rewrites;
 
 impl AnalyzerRule for Rewrites {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        // The later rows of a recursive query must have the types that its first ones had.
+        let mut is_recursive = false;
+        plan.apply_with_subqueries(|plan| {
+            is_recursive |= matches!(plan, LogicalPlan::RecursiveQuery(_));
+            Ok(TreeNodeRecursion::Continue)
+        })?;
         let of_plan = |plan: LogicalPlan| {
             let (names, schema) = (NamePreserver::new(&plan), merge_schema(&plan.inputs()));
             plan.map_expressions(|expr| {
@@ -128,7 +136,11 @@ impl AnalyzerRule for Rewrites {
                 Ok(written)
             })?
             // Types may have changed from dates to timestamps.
-            .map_data(LogicalPlan::recompute_schema)
+            .map_data(LogicalPlan::recompute_schema)?
+            .map_data(|plan| match plan {
+                LogicalPlan::Union(union) if !is_recursive => with_wide_inputs(union),
+                plan => Ok(plan),
+            })
         };
         plan.transform_up_with_subqueries(of_plan).data()
     }
@@ -136,6 +148,23 @@ impl AnalyzerRule for Rewrites {
     fn name(&self) -> &str {
         "dialect"
     }
+}
+
+/// The union with dictionary keys of at least 32 bits.
+fn with_wide_inputs(mut union: Union) -> Result<LogicalPlan> {
+    let mut is_changed = false;
+    for input in &mut union.inputs {
+        if let Some(columns) = wide_columns(input.schema())? {
+            *input =
+                Arc::new(LogicalPlan::Projection(Projection::try_new(columns, input.clone())?));
+            is_changed = true;
+        }
+    }
+    if is_changed {
+        // Their common types are found later, as for all unions.
+        union = Union::try_new_with_loose_types(union.inputs)?;
+    }
+    Ok(LogicalPlan::Union(union))
 }
 
 fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {

@@ -51,6 +51,7 @@ mod tcp;
 mod thread;
 mod tickets;
 pub mod tpch;
+mod wide_keys;
 
 pub use metrics::Metrics;
 pub use options::{Grant, ServeError, ServeOptions, SourceOptions};

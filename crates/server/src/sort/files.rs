@@ -25,6 +25,7 @@ use crate::arrow_batch_size::batch_bytes_max;
 use crate::catalog::{self, CatalogError, CatalogOptions, TableSpec};
 use crate::engine::execution_error;
 use crate::files::check_columns;
+use crate::wide_keys::wide_columns;
 
 /// The least memory for the sort itself, if the total is not less.
 pub const SORT_BYTES_MIN: usize = 16 << 20;
@@ -133,7 +134,12 @@ impl FileSort {
         let context = catalog::open(&options).await?;
         let mut all: Option<DataFrame> = None;
         for (number, path) in self.inputs.iter().enumerate() {
-            let frame = context.table(name(number)).await?;
+            let mut frame = context.table(name(number)).await?;
+            if self.inputs.len() > 1
+                && let Some(columns) = wide_columns(frame.schema())?
+            {
+                frame = frame.select(columns)?;
+            }
             all = Some(match (all, self.inputs.first()) {
                 (Some(all), Some(first)) => {
                     let (columns, others) = (all.schema().as_arrow(), frame.schema().as_arrow());
