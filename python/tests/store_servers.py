@@ -126,7 +126,13 @@ class S3:
 class HttpFiles:
     """A folder by HTTP, with ranges, and ETags if they are wanted."""
 
+    #: The bytes of files that were sent so far.
+    sent_bytes: int
+
     def __init__(self, folder: Path, *, ranges: bool = True, modified: bool = True) -> None:
+        files = self
+        files.sent_bytes = 0
+
         class Handler(http.server.BaseHTTPRequestHandler):
             # A connection for each request, so that none is left after the stop.
             protocol_version = "HTTP/1.0"
@@ -160,6 +166,7 @@ class HttpFiles:
                     self.send_header("Last-Modified", when)
                 self.end_headers()
                 if with_body:
+                    files.sent_bytes += len(part)
                     self.wfile.write(part)
 
             def log_message(self, *_: Any) -> None:

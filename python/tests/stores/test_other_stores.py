@@ -7,6 +7,8 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from server import binary
 from store_servers import Azurite, GoogleStorage, HttpFiles, Serve
@@ -37,6 +39,23 @@ def test_files_by_http(serve: Serve, tmp_path: Path) -> None:
     files.stop()
     with pytest.raises(dray.Error, match="'pq/pq.parquet' can't be read: .*can't be reached"):
         query(server, "SELECT * FROM pq")
+
+
+@pytest.mark.parametrize("compression", [None, "lz4"])
+def test_a_long_arrow_stream_is_not_read_at_the_start(
+    serve: Serve, tmp_path: Path, compression: str | None
+) -> None:
+    numbers = np.random.default_rng(1).integers(0, 2**63, 6_000_000)
+    table = pa.table({"id": numbers})
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(tmp_path / "long.arrows", table.schema, options=options) as writer:
+        writer.write_table(table, max_chunksize=1_000_000)
+    files = HttpFiles(tmp_path)
+    server = serve(f"{files.url}/long.arrows")
+    # Its 48 MB are in six messages. The first bytes come with the schema.
+    assert files.sent_bytes < 6 << 20
+    assert query(server, "SELECT count(*), max(id) FROM long") == [(6_000_000, int(numbers.max()))]
+    files.stop()
 
 
 def refused(*arguments: str) -> str:
