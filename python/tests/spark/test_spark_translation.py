@@ -11,7 +11,9 @@ import functools
 import math
 import operator
 import re
-from collections.abc import Iterator
+import socket
+import threading
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -19,9 +21,11 @@ import pyarrow.parquet as pq
 import pytest
 from mysql_server import MariaServer
 from postgres_server import PostgresServer
+from proxy import Proxy
 from pymysql.converters import encoders
 from reading import failure, load, partitions, reports, wait_for
 from relay_server import Relay, relay
+import writing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -544,6 +548,48 @@ def test_collations_that_change(spark: SparkSession, postgres: PostgresServer) -
     anew = load(spark, postgres.uri(), dbtable="collated")
     assert sorted(row.id for row in anew.where("s = 'a'").collect()) == [2, 4, 6]
     assert sorted(tuple(row) for row in anew.groupBy("s").count().collect()) == [("A", 3), ("a", 3)]
+
+
+class Gate(Proxy):
+    """Calls a function before it passes on the first bytes of a connection."""
+
+    before: Callable[[], None]
+
+    def up(self, client: socket.socket, server: socket.socket) -> None:
+        self.before()
+        super().up(client, server)
+
+
+def test_a_table_that_somebody_waits_to_alter(
+    spark: SparkSession, postgres: PostgresServer
+) -> None:
+    """The ALTER waits for the snapshot, and whoever asks for the types would wait for the ALTER."""
+    postgres.run(
+        "DROP TABLE IF EXISTS altered",
+        "CREATE TABLE altered AS SELECT i AS id, 's' || i AS s FROM generate_series(1, 6) i",
+    )
+    locks = "SELECT count(*) FROM pg_locks WHERE relation = 'altered'::regclass AND "
+    held = (
+        f"{locks} granted AND pid IN "
+        "(SELECT pid FROM pg_stat_activity WHERE state = 'idle in transaction')"
+    )
+    others: list[threading.Thread] = []
+
+    def alter() -> None:
+        if not others and writing.rows(postgres, held) != [(0,)]:
+            sql = "ALTER TABLE altered ADD x int"
+            others.append(threading.Thread(target=postgres.run, args=(sql,)))
+            others[0].start()
+            wait_for(lambda: writing.rows(postgres, f"{locks} NOT granted") != [(0,)])
+
+    gate = Gate(("127.0.0.1", postgres.port))
+    gate.before = alter
+    url = postgres.uri().replace(str(postgres.port), str(gate.port))
+    said = failure(load(spark, url, dbtable="altered").where("s = 's3'").select("id").collect)
+    assert "[SQLSTATE 55P03]" in said and "somebody waits to alter a table" in said
+    others[0].join(timeout=30)
+    assert not others[0].is_alive()
+    gate.close()
 
 
 @pytest.mark.usefixtures("join_pushdown")

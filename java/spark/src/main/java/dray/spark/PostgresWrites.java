@@ -16,7 +16,7 @@ final class PostgresWrites implements WriteStatements {
     private static final Set<String> NO_NAME = Set.of("22023", "42602");
     private static final String NO_PERMISSION = "42501";
     private static final String NO_TABLE = "42P01";
-    private static final String LOCK_NOT_AVAILABLE = "55P03";
+    static final String LOCK_NOT_AVAILABLE = "55P03";
     /** How long readers are waited for: the job itself may be one, until it ends. */
     private static final String PATIENCE = "60s";
     /** How often the locks of tasks that should have ended are waited for. */
