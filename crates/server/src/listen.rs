@@ -1,9 +1,11 @@
 //! Listeners, and the set-up of accepted sockets.
 
+use std::fs::{File, TryLockError};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::BytesMut;
 use chrono::{DateTime, Utc};
@@ -24,6 +26,11 @@ use crate::tcp::{Presence, TcpMonitor};
 
 /// The send buffer of a Unix socket. It causes fewer wake-ups than the kernel's default of 208 KiB.
 const UNIX_SEND_BUFFER_BYTES: usize = 1 << 20;
+
+/// How often, and after which pause, a server tries to lock the folder of its Unix socket. Others
+/// hold the lock while they start; whoever holds it longer is no server.
+const LOCK_TRIES: usize = 500;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 /// Connections that wait to be accepted. The kernel caps the number.
 const UNIX_BACKLOG: i32 = 1024;
@@ -87,6 +94,9 @@ impl Listener {
         let failed = |cause: io::Error| {
             ServeError::new(format!("can't listen on {}: {cause}", path.display()))
         };
+        // Of two servers that start at once, each could take the other's socket for a stale one,
+        // which does not listen yet.
+        let _lock = lock_folder(path).await;
         if path.exists() {
             use std::os::unix::fs::FileTypeExt;
             if !std::fs::metadata(path).map_err(failed)?.file_type().is_socket() {
@@ -144,6 +154,21 @@ impl Listener {
             Self::Local(socket) => Ok(Incoming::Unix(socket.accept().await?)),
         }
     }
+}
+
+/// Locks the folder of a socket until the file is closed. None if it can't be locked: it may not be
+/// read, or its file system has no locks.
+async fn lock_folder(socket: &Path) -> Option<File> {
+    let folder = socket.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = File::open(folder.unwrap_or(Path::new("."))).ok()?;
+    for _ in 0..LOCK_TRIES {
+        match folder.try_lock() {
+            Ok(()) => return Some(folder),
+            Err(TryLockError::WouldBlock) => tokio::time::sleep(LOCK_PAUSE).await,
+            Err(TryLockError::Error(_)) => return None,
+        }
+    }
+    None
 }
 
 /// Creates a Unix socket that only this user can connect to, from the moment its file exists:
@@ -368,6 +393,27 @@ mod tests {
         UnixStream::connect(&path).await.unwrap();
         drop(next);
         assert!(!path.exists());
+    }
+
+    #[tokio::test]
+    async fn servers_that_start_at_once_look_at_a_stale_socket_one_after_the_other() {
+        use std::os::unix::net::UnixListener as StdListener;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("dray.sock");
+        drop(StdListener::bind(&path).unwrap());
+        // Another one has the lock, and replaces the socket while the first one starts.
+        let lock = File::open(folder.path()).unwrap();
+        lock.lock().unwrap();
+        let other = async {
+            tokio::task::yield_now().await;
+            std::fs::remove_file(&path).unwrap();
+            let listener = StdListener::bind(&path).unwrap();
+            drop(lock);
+            listener
+        };
+        let (started, _listener) = tokio::join!(Listener::unix(&path), other);
+        let refused = refusal(started);
+        assert!(refused.starts_with("another server listens on "), "{refused}");
     }
 
     #[tokio::test]
