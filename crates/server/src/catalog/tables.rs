@@ -269,6 +269,7 @@ fn merge(
         Columns::Typed(schema) => {
             let mut merged: Vec<Field> =
                 schema.fields().iter().map(|field| field.as_ref().clone()).collect();
+            let mut all = vec![(first.path.clone(), Arc::clone(&schema))];
             for file in files {
                 let Columns::Typed(other) = file.columns else { continue };
                 let is_same = match kind {
@@ -278,7 +279,11 @@ fn merge(
                     Kind::Arrow(_) => Ok(()),
                     _ => merge_by_name(&mut merged, &other, kind, union_by_name),
                 };
-                is_same.map_err(|difference| differ(file.path, difference))?;
+                is_same.map_err(|difference| differ(file.path.clone(), difference))?;
+                all.push((file.path, other));
+            }
+            if matches!(kind, Kind::Json { .. }) {
+                check_large(&merged, &all)?;
             }
             merged
         }
@@ -297,6 +302,34 @@ fn merge(
         if matches!(kind, Kind::Json { .. }) { field.with_metadata(HashMap::new()) } else { field }
     });
     Ok(Arc::new(Schema::new(fields.collect::<Vec<_>>())))
+}
+
+/// Whether a JSON column has integers that a float can't represent.
+fn is_large(field: &Field) -> bool {
+    field.metadata().contains_key(rows::LARGE_INTEGERS)
+}
+
+/// Fails if such a column is of floats, because another file has fractions in it.
+fn check_large(merged: &[Field], files: &[(PathBuf, SchemaRef)]) -> Result<(), CatalogError> {
+    let is_float = |field: &Field| field.data_type().is_floating();
+    for column in merged.iter().filter(|field| is_float(field) && is_large(field)) {
+        let with = |is_sought: &dyn Fn(&Field) -> bool| {
+            let mut files = files.iter();
+            files.find(|(_, schema)| schema.field_with_name(column.name()).is_ok_and(is_sought))
+        };
+        if let (Some((large, _)), Some((fractions, _))) = (with(&is_large), with(&is_float)) {
+            return Err(CatalogError::ColumnsDiffer {
+                first: large.clone(),
+                second: fractions.clone(),
+                difference: format!(
+                    "column '{}' has integers beyond 2^53 in one and fractions in the other, which \
+                     no number type represents exactly; write them as strings",
+                    column.name()
+                ),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// How two CSV headers differ. CSV columns are matched by position.
@@ -338,17 +371,8 @@ fn merge_by_name(
             }
             None => merged.push(field.as_ref().clone().with_nullable(true)),
             Some(known) => {
-                let is_large = |field: &Field| field.metadata().contains_key(rows::LARGE_INTEGERS);
-                if (is_large(known) && field.data_type().is_floating())
-                    || (is_large(field) && known.data_type().is_floating())
-                {
-                    return Err(format!(
-                        "column '{}' has integers beyond 2^53 in one and fractions in the other, \
-                         which no number type represents exactly; write them as strings",
-                        field.name()
-                    ));
-                }
                 if is_large(field) {
+                    // Until all files are known: with text in one, numbers are text.
                     *known = known.clone().with_metadata(field.metadata().clone());
                 }
                 let data_type =

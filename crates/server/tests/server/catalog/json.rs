@@ -102,6 +102,21 @@ async fn json_keeps_all_digits() {
     }
 }
 
+/// A column that is text in one file is text, in whichever order the files come.
+#[tokio::test]
+async fn large_integers_and_fractions_beside_text_are_text() {
+    let folder = Folder::new();
+    let values = ["9007199254740993", "0.5", "\"N/A\""];
+    for (name, order) in [("abc", [0, 1, 2]), ("acb", [0, 2, 1]), ("bca", [1, 2, 0])] {
+        for (file, value) in order.into_iter().enumerate() {
+            folder.write(&format!("{name}/{file}.json"), format!("{{\"a\":{}}}\n", values[value]));
+        }
+        let ctx = open([format!("{name}={}/", folder.path(name))]).await;
+        let found = query(&ctx, &format!("SELECT a FROM {name} ORDER BY a")).await;
+        assert_eq!(found.as_deref(), Ok("0.5\n9007199254740993\nN/A\n"), "{name}");
+    }
+}
+
 /// A column with text beside numbers or booleans is text, as they are written.
 #[tokio::test]
 async fn json_of_mixed_types_is_text() {
