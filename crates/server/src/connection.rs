@@ -324,7 +324,7 @@ pub(crate) async fn idle_too_long(source: Option<&SourceInUse>, shared: &Shared)
     }
 }
 
-pub(crate) fn idle_error(shared: &Shared) -> ServerError {
+fn idle_error(shared: &Shared) -> ServerError {
     let what = format!(
         "the connection was idle for more than {:?} while others waited for its source",
         shared.stall_timeout_contended

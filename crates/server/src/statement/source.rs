@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use dray_wire::ServerError;
+use dray_wire::{ErrorKind, ServerError};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::stop::{Stop, while_client_waits};
-use crate::connection::{
-    Closed, Connection, SourceInUse, idle_error, idle_too_long, stopped, stopping_error,
-};
+use crate::connection::{Closed, Connection, SourceInUse, idle_too_long, stopped, stopping_error};
+use crate::engine;
 use crate::relay::{self, HeldPlan, PartReader, Relay};
 
 /// What runs a statement at a source.
@@ -90,7 +89,16 @@ async fn another_connection(
     let acquired = source.relay.another_connection(shared.wait_timeout, idle);
     match unless_stopped(connection, acquired).await? {
         Some(permit) => Ok(permit),
-        None => Ok(connection.close(idle_error(&shared)).await.and(Err(Closed))?),
+        None => {
+            let what = format!(
+                "the statement waited {:?} for another connection to {}, and others waited for \
+                 that of its client",
+                shared.stall_timeout_contended, source.relay.name
+            );
+            let hint = "connect again, or raise the server's --source-connections";
+            let error = engine::error(ErrorKind::Source, "57P05", what, hint);
+            Ok(connection.close(error).await.and(Err(Closed))?)
+        }
     }
 }
 

@@ -292,7 +292,13 @@ fn of_clients_with_sessions_that_plan_at_once_one_counts_as_idle() {
         })
     });
     let planned = planners.map(|planner| planner.join().unwrap());
-    assert_eq!(planned.iter().filter(|(planned, _)| planned.is_ok()).count(), 1, "{planned:?}");
+    let refused: Vec<_> =
+        planned.iter().filter_map(|(planned, _)| planned.as_ref().err()).collect();
+    let [refused] = refused[..] else { panic!("{planned:?}") };
+    let expected =
+        "the statement waited 300ms for another connection to counted, and others waited";
+    assert!(refused.to_string().contains(expected), "{refused}");
+    assert_eq!(refused.sqlstate(), Some("57P05"));
     assert_eq!(database.open_max(), 2);
 }
 
