@@ -318,10 +318,18 @@ dray::VerifiedPage pairs(const std::shared_ptr<const dray::Layout>& layout, bool
 
 // A value that is refused is not written: an item that was missing still is.
 void refused_values() {
-    auto things = [](bool tries) {
+    // As long as a string can be, and never read: no page has room for it.
+    const std::size_t most = (std::size_t{1} << 31) - 1;
+    void* mapped = mmap(nullptr, most, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(mapped != MAP_FAILED);
+    dray::Bytes nothing(static_cast<const std::byte*>(mapped), most);
+    auto things = [nothing](bool tries) {
         thing::ThingBuilder builder(4096);
         for (int i = 0; i < 2; ++i) {
             auto thing = builder.begin();
+            if (tries) CHECK_THROWS(Kind::limit, thing.note(nothing));
+            thing.note(nothing.first(0));
+            if (tries) CHECK_THROWS(Kind::limit, thing.tags(std::size_t{1} << 28));
             auto tags = thing.tags(2);
             if (tries) CHECK_THROWS(Kind::utf8, tags.add("\xFF"));
             tags.add("a tag that needs a tail");
@@ -329,8 +337,10 @@ void refused_values() {
             tags.add_missing();
             auto grid = thing.grid(2);
             if (tries) CHECK_THROWS(Kind::limit, grid.next(std::size_t{1} << 31));
+            if (tries) CHECK_THROWS(Kind::limit, grid.next(std::size_t{1} << 28));
             grid.next(1).add(5);
             if (tries) CHECK_THROWS(Kind::limit, grid.next(std::size_t{1} << 31));
+            if (tries) CHECK_THROWS(Kind::limit, grid.next(std::size_t{1} << 28));
             grid.add_missing();
             builder.end();
         }
@@ -369,6 +379,7 @@ void refused_values() {
     PairsPageEditor again(built);
     again.object(0).pairs().set(1, std::span(numbers).first(2));
     dray::VerifiedPage::verify_copy(layout, again.seal().view().bytes());
+    munmap(mapped, most);
 }
 
 // Values of every type come back, from objects, lists and missing ones.

@@ -28,14 +28,15 @@ template <class Out>
 void default_items(Out out, const Items& items, usize place, usize count) {
     usize start = pad(out.cursor(), 8), records_at = start + items.bitmap_bytes(count);
     out.extend(records_at + count * items.record.stride);
-    store(out.data() + place, static_cast<u32>(start));
-    store(out.data() + place + 4, static_cast<u32>(count));
     // Items that may be missing are.
-    if (items.nullable || !items.record.has_fixed_lists) return;
-    for (usize i = 0; i < count; ++i) {
+    bool has_more = !items.nullable && items.record.has_fixed_lists;
+    for (usize i = 0; has_more && i < count; ++i) {
         default_tails(out, items.record, records_at + i * items.record.stride, 0,
                       items.record.tails.size());
     }
+    // Last: if there is no room for the lists within, the list was not written.
+    store(out.data() + place, static_cast<u32>(start));
+    store(out.data() + place + 4, static_cast<u32>(count));
 }
 
 class RecordWriter;
@@ -450,6 +451,7 @@ private:
         builder_->extend(from + text.size());
         std::memcpy(builder_->data() + from, text.data(), text.size());
         store_long(place(at), text, from);
+        pass(tail);
     }
 
     // Checks that this tail may be written now.
@@ -466,12 +468,13 @@ private:
         builder_->check_filled(depth_);
     }
 
+    // Moves on to a tail, which can be written until it is passed: there may be no room for it.
     void advance(usize tail) {
         check_order(tail);
         builder_->close(depth_);
         builder_->skip(builder_->frames_[depth_], item_, tail);
-        builder_->frames_[depth_].tail = tail + 1;
     }
+    void pass(usize tail) { builder_->frames_[depth_].tail = tail + 1; }
 
     // Makes room for the items of a list. The writer that it returns is that of the first.
     RecordWriter open(usize tail, usize count) {
@@ -485,9 +488,10 @@ private:
         if (count >= EXTENT_END) refuse(Kind::limit, "a list of ", count, " items");
         advance(tail);
         u64 serial = ++builder_->lists_;
-        if (count == 0) return RecordWriter(builder_, 0, depth_ + 1, 0, serial);
         usize start = pad(builder_->cursor_, 8), records_at = start + items.bitmap_bytes(count);
-        builder_->extend(records_at + count * items.record.stride);
+        if (count > 0) builder_->extend(records_at + count * items.record.stride);
+        pass(tail);
+        if (count == 0) return RecordWriter(builder_, 0, depth_ + 1, 0, serial);
         store(place(of.at), static_cast<u32>(start));
         store(place(of.at + 4), static_cast<u32>(count));
         auto& frame = builder_->frames_[++builder_->depth_];

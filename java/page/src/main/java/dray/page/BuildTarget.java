@@ -99,7 +99,10 @@ final class BuildTarget extends Target {
         }
     }
 
-    /** The frame of a writer whose record can still get tails, up to this one. */
+    /**
+     * The frame of a writer whose record can still get tails, up to this one. The caller passes the
+     * tail once it is written: there may be no room for it.
+     */
     private Frame open(ViewWriter writer, int tail) {
         Frame frame = writer.depth <= depth ? frames.get(writer.depth) : null;
         if (frame == null || frame.ticket != writer.ticket || frame.at != writer.at) {
@@ -112,15 +115,13 @@ final class BuildTarget extends Target {
                     + "strings and lists are written in the order of the schema");
         }
         fill(frame, tail);
-        frame.nextTail = tail + 1;
         return frame;
     }
 
     /** Fixed lists that were passed over have items of default values. */
     private void fill(Frame frame, int tails) {
-        while (frame.nextTail < tails) {
-            Place place = frame.record.tails[frame.nextTail++];
-            fill(frame.record, frame.at, place);
+        for (; frame.nextTail < tails; frame.nextTail++) {
+            fill(frame.record, frame.at, frame.record.tails[frame.nextTail]);
         }
     }
 
@@ -166,16 +167,18 @@ final class BuildTarget extends Target {
             putInline(object + at, bytes);
             return;
         }
-        open(writer, place.tail());
+        Frame frame = open(writer, place.tail());
         builder.ensure((long) cursor + bytes.length);
         putLong(object + at, cursor, bytes);
         cursor += bytes.length;
+        frame.nextTail = place.tail() + 1;
     }
 
     @Override
     void putList(ViewWriter writer, Place place, int count, ListWriter<?> list) {
-        open(writer, place.tail());
+        Frame frame = open(writer, place.tail());
         allocate(writer.at + place.at(), place, count);
+        frame.nextTail = place.tail() + 1;
         depth++;
         frame(depth, place.items().record(), list);
         list.refresh();

@@ -73,8 +73,10 @@ class RefusedValuesTest {
             uuids.addMissing();
             refused(isTried, () -> uuids.add(new byte[17]));
             uuids.addMissing();
+            // No page has room for so many items.
+            refused(isTried, () -> every.lists(1 << 30));
             ListListWriter<Int64ListWriter> lists = every.lists(2);
-            refused(isTried, () -> lists.next(-1));
+            refused(isTried, () -> lists.next(-1), () -> lists.next(1 << 30));
             lists.next(1).add(5);
             refused(isTried, () -> lists.next(-1));
             lists.addMissing();
