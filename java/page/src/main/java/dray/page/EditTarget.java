@@ -1,7 +1,8 @@
 package dray.page;
 
-import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.function.IntUnaryOperator;
 
 /** An object of a page that is edited. What does not fit its place is written anew. */
@@ -36,22 +37,21 @@ final class EditTarget extends Target {
         writer.seen = version.value;
     }
 
-    /** Takes note that items of a list were moved or dropped. */
-    private void move(ViewWriter writer, Place place, int from, int end) {
-        var holder = new ItemWriter.Holder();
-        holder.copy(writer);
-        var moved = new Moved(version.value, holder, place, from, end);
-        List<Moved> all = editor.movedItems.computeIfAbsent(slot, any -> new ArrayList<>());
-        all.removeIf(moved::covers);
-        all.add(moved);
+    /** The items of a list that were moved or dropped so far. */
+    private MovedItems moved(ViewWriter holder, Place place) {
+        return editor.movedItems.computeIfAbsent(slot, any -> new HashMap<>())
+                .computeIfAbsent(MovedItems.path(holder, place), any -> new MovedItems());
     }
 
     /** Refuses items that a writer knows from a version, if they have moved since. */
     private void needUnmoved(ListWriter<?> list, int first, int last, int version) {
-        for (Moved moved : editor.movedItems.getOrDefault(slot, List.of())) {
-            if (moved.version() - version > 0 && moved.concerns(list, first, last)) {
-                throw misuse("items of this list have moved or were dropped; take them again");
-            }
+        Map<List<Integer>, MovedItems> lists = editor.movedItems.get(slot);
+        if (lists == null) {
+            return;
+        }
+        MovedItems moved = lists.get(MovedItems.path(list.holder, list.place));
+        if (moved != null && moved.isLater(version, first, last)) {
+            throw misuse("items of this list have moved or were dropped; take them again");
         }
     }
 
@@ -80,7 +80,7 @@ final class EditTarget extends Target {
         // A fixed list keeps its items: each is written over.
         if (old + count > 0 && (place.size() < 0 || old == 0)) {
             change(writer, place, count, i -> -1);
-            move(writer, place, 0, Integer.MAX_VALUE);
+            moved(writer, place).moveFrom(0, version.value);
         }
         list.refresh();
         if (place.items().record().fields.get(0).type().id() == TypeId.NULL) {
@@ -109,7 +109,7 @@ final class EditTarget extends Target {
         if (count != old) {
             change(writer, place, count, i -> i < old ? i : -1);
             if (count < old) {
-                move(writer, place, count, Integer.MAX_VALUE);
+                moved(writer, place).moveFrom(count, version.value);
             }
         }
     }
@@ -120,7 +120,7 @@ final class EditTarget extends Target {
             throw new IndexOutOfBoundsException("item " + item + " of " + old);
         }
         change(writer, place, old - 1, i -> i < item ? i : i + 1);
-        move(writer, place, item, Integer.MAX_VALUE);
+        moved(writer, place).moveFrom(item, version.value);
     }
 
     @Override
@@ -161,7 +161,7 @@ final class EditTarget extends Target {
         for (int within = bit; within < record.withinEnd[bit]; within++) {
             for (Place place : record.absent[within]) {
                 if (place.items() != null) {
-                    move(writer, place, 0, Integer.MAX_VALUE);
+                    moved(writer, place).moveFrom(0, version.value);
                 }
             }
         }
@@ -184,7 +184,7 @@ final class EditTarget extends Target {
             version.value++;
             locate();
         }
-        move(list.holder, list.place, item, item + 1);
+        moved(list.holder, list.place).drop(item, version.value);
     }
 
     @Override

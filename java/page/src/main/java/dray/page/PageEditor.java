@@ -23,8 +23,8 @@ public abstract class PageEditor<W extends ViewWriter> {
     private final Target.Version version = new Target.Version();
     private VerifiedPage page;
     private ByteBuffer buffer;
-    /** For each object the items that were moved or dropped, in the order of the changes. */
-    final Map<Integer, List<Moved>> movedItems = new HashMap<>();
+    /** For each object and list in it, the items that were moved or dropped. */
+    final Map<Integer, Map<List<Integer>, MovedItems>> movedItems = new HashMap<>();
     /** The bytes of dead extents. */
     private int dead;
     private boolean large;

@@ -181,8 +181,11 @@ class WritersTest {
         StructsItem.Writer plain = every.structs().get(1);
         StructsItem.Writer kept = every.structs().get(2);
         every.structs().setMissing(0);
+        StructsItem.Writer again = every.structs().get(0);
         every.structs().setMissing(1);
         refusedAsMoved(() -> plain.a((byte) 1));
+        // What follows does not concern it.
+        again.a((byte) 5);
         every.structs().get(0).a((byte) 1);
         every.structs().get(1).a((byte) 1);
         refusedAsMoved(() -> tailed.a((byte) 2));
