@@ -83,8 +83,8 @@ def nest(
 
 
 def _text(spec: str | os.PathLike[str]) -> str:
-    """The text of a specification. One without an assignment is the path of a file."""
-    if isinstance(spec, str) and "=" in spec:
+    """The text of a specification: of a file, if there is one of this name or no assignment."""
+    if isinstance(spec, str) and "=" in spec and not os.path.isfile(spec):
         return spec
     try:
         return Path(spec).read_text()

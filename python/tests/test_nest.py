@@ -231,6 +231,16 @@ def test_rows_without_a_parent(tpch: Server):
         assert list(connection.query("SELECT 1")) == [(1,)]
 
 
+def test_a_specification_in_a_folder_with_an_equals_sign(tpch: Server, tmp_path: Path):
+    path = tmp_path / "day=1" / "numbers.toml"
+    path.parent.mkdir()
+    text = 'sql = "SELECT 7 AS n"'
+    path.write_text(text)
+    with dray.connect(tpch.unix) as connection:
+        for spec in (path, str(path), text):
+            assert pa.table(dray.nest(connection, spec)).to_pylist() == [{"n": 7}]
+
+
 def test_a_signal_ends_it(tpch: Server, tmp_path: Path):
     """While a statement runs, and while its rows are sorted: on the disk, in several seconds."""
     many = "SELECT value, 0 - value AS less FROM generate_series(1, 3000000)"
