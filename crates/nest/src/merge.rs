@@ -247,7 +247,8 @@ fn out_of_order(whose: &str, keys: &BatchKeys, row: usize) -> Error {
 struct Found {
     pieces: Vec<Piece>,
     children: usize,
-    /// Of these, of each parent's own copy of a single child, and of children without a parent.
+    /// The bytes that were read or will be written for the batch: of all `pieces`, of the copy of a
+    /// single child that each of its parents gets, and of children that were dropped.
     bytes: usize,
     /// The children of each parent.
     lengths: Vec<usize>,

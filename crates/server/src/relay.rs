@@ -108,9 +108,10 @@ impl Relay {
         }
     }
 
-    /// The permit for a connection beside that of a client's session. Clients that have one and
-    /// want another may wait for each other, so one at a time does. None if `idle` ends before it
-    /// is this client's turn.
+    /// The permit for a second connection of a client, beside that of its session. If all clients
+    /// had one and wanted another, nobody would get it. So one client at a time waits for a permit,
+    /// and the others wait for their turn. None if `idle`, which tells when such a client has to
+    /// give way, ends first.
     ///
     /// # Errors
     /// If none is free for this time.

@@ -81,9 +81,9 @@ fn type_to_arrow(data_type: &Type, strings: StringLayout) -> DataType {
     }
 }
 
-/// The schema of rows whose dictionaries are made anew, from values or from several dictionaries.
-/// Entries are then in the order of their first occurrence, so that no dictionary is `ordered`; and
-/// there may be more than narrow indexes can tell apart, so that these have 32 bits.
+/// The schema of rows whose dictionaries are made anew from those of several inputs. Entries are
+/// then in the order of their first occurrence, so that no dictionary is `ordered`; and there may
+/// be more than narrow indexes can tell apart, so that these have 32 bits.
 pub fn with_new_dictionaries(schema: &arrow_schema::Schema) -> arrow_schema::Schema {
     let wide = |index: &DataType| match index.primitive_width() {
         Some(1 | 2) => DataType::Int32,
@@ -92,7 +92,8 @@ pub fn with_new_dictionaries(schema: &arrow_schema::Schema) -> arrow_schema::Sch
     with_dictionaries(schema, &wide)
 }
 
-/// The schema without the flag that a dictionary is `ordered`, at any depth.
+/// The schema of rows whose dictionaries are made anew from those of one input, or of several that
+/// have [`with_new_dictionaries`]: none is `ordered` any more, at any depth, and indexes suffice.
 pub fn without_order(schema: &arrow_schema::Schema) -> arrow_schema::Schema {
     with_dictionaries(schema, &DataType::clone)
 }

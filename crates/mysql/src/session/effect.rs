@@ -41,8 +41,9 @@ pub(super) fn may_change_session(sql: &str) -> bool {
     has_code_in_comments(sql) || !is_harmless
 }
 
-/// Whether a statement that may change the session may also change what is reported of that: it
-/// names that setting, or runs others, of which it says nothing.
+/// Whether a statement may also change what the server reports of changes: it names that setting,
+/// or runs others, of which it says nothing. Only for statements that [`may_change_session`]:
+/// others change nothing, though they may name it.
 pub(super) fn may_change_reports(sql: &str) -> bool {
     sql.to_ascii_lowercase().contains("session_track")
         || has_code_in_comments(sql)

@@ -137,8 +137,8 @@ fn reliable_chunk(
     builder.build()
 }
 
-/// The order of a column's bounds, if it is the engine's order of the values; else UNDEFINED. Files
-/// that name no order mean that of the type.
+/// The order of a column's bounds, if it is the engine's order of the values. UNDEFINED means that
+/// no bounds are to be relied on. Files that name no order mean that of the type.
 fn engine_order(column: &ColumnDescriptor, order: Option<&ColumnOrder>) -> SortOrder {
     let (stored, logical) = (column.physical_type(), column.logical_type_ref());
     let is_float = matches!(stored, Stored::FLOAT | Stored::DOUBLE)

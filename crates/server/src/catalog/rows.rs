@@ -1,9 +1,9 @@
 //! Reads CSV, JSON and Arrow files for the engine, whose own reader is used for Parquet only.
 //!
 //! ```text
-//!   CheckedFile ─▶ decompress ─▶ lines ─▶ BudgetReader ─▶ CSV, JSON ─┐
-//!        │                                                           ├─▶ batches ─▶ projection
-//!        └───────────────────── messages ──────────────────▶ Arrow ──┘
+//!        ┌─▶ decompress ─▶ BudgetReader ─▶ EmptyLines ─▶ CSV ─┐
+//!   file ├─▶ decompress, rows ─▶ BudgetReader ─────▶ JSON ────┼─▶ batches ─▶ projection
+//!        └─▶ messages ──────────────────────────▶ Arrow ──────┘
 //! ```
 
 use std::fmt;

@@ -34,6 +34,7 @@ pub(super) async fn session_and_connection(
     connection: &mut Connection,
     relay: &Arc<Relay>,
 ) -> Result<(Arc<SourceInUse>, OwnedSemaphorePermit), Stop> {
+    // The session, and the plan's own connection.
     relay.check_allows(2, "a plan of parts")?;
     if let Some(source) = connection.source.clone() {
         let permit = another_connection(connection, &source).await?;
@@ -59,6 +60,7 @@ pub(super) async fn part_reader(
         let acquired = async { free.acquire_owned().await.map_err(|_| relay::lost()) };
         unless_stopped(connection, acquired).await?
     } else if let Some(source) = connection.source.clone() {
+        // This client's session, the plan's own connection, and the one for the part.
         relay.check_allows(3, "reading a part over a connection that has run statements")?;
         another_connection(connection, &source).await?
     } else {
@@ -78,8 +80,8 @@ fn begin_session(
     Ok(connection.source.insert(source).clone())
 }
 
-/// A connection for a client that has a session. Unless it is the first of those that wait for one,
-/// it counts as idle.
+/// A connection for a client that has a session. The first client that waits so keeps its session.
+/// The next ones count as idle, and are closed if others want a session.
 async fn another_connection(
     connection: &mut Connection,
     source: &SourceInUse,

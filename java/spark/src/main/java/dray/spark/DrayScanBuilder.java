@@ -56,8 +56,9 @@ final class DrayScanBuilder implements SupportsPushDownV2Filters, SupportsPushDo
     private Aggregates aggregates;
     /** Whether Spark was refused an average, and asks for sums and counts in place of it. */
     private boolean keepsAverages;
-    /** Null until Spark asks. Then empty if one statement aggregates, else what each part does. */
-    private Optional<PartialAggregates> partial;
+    /** What each part aggregates, once that was decided; empty if one statement aggregates all. */
+    private Optional<PartialAggregates> partial = Optional.empty();
+    private boolean isPartialDecided;
     private boolean isAggregated;
     private Statement statement;
     private StructType schema;
@@ -207,8 +208,9 @@ final class DrayScanBuilder implements SupportsPushDownV2Filters, SupportsPushDo
 
     /** Spark asks again about the same rows and groups, so this is decided once. */
     private Optional<PartialAggregates> partial() {
-        if (partial == null) {
+        if (!isPartialDecided) {
             partial = PartialAggregates.decide(options, table, statement, aggregates, result);
+            isPartialDecided = true;
         }
         return partial;
     }
