@@ -271,4 +271,5 @@ setup-systems: setup
 	grep -v '^#' lab/systems/requirements.txt | while read -r requirement; do \
 		$(SYSTEMS_VENV)/bin/pip install --quiet "$$requirement" \
 			|| echo "setup: cannot install $$requirement" >&2; done
+	scripts/jdbc $(CACHE)
 	cd lab/systems/java && mvn -q -Dmaven.repo.local=$(CACHE)/maven compile

@@ -1,4 +1,4 @@
-"""DB2's protocol, DRDA: Derby's network server, by its JDBC client."""
+"""DB2's protocol, DRDA: Derby's network server, by its JDBC client, and Dray by the same."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from lab.common.loaded_server import LoadedServer, run
 from lab.common.process import Failure
 from lab.data.sample import DATA
 from lab.data.table import Table
+from lab.systems.relay import RelayServer
 from lab.systems.system import JAVA, Entry, Program, System, java, jdbc
 
 LINEITEM = """CREATE TABLE lineitem (
@@ -70,7 +71,9 @@ def ddl(table: Table) -> str:
 def entries(setting: Setting) -> list[Entry]:
     server = DerbyServer(setting)
     client = Program("derby-jdbc", "JDBC", server, lambda: jdbc(server.url(), setting.table.query))
-    return [Entry(client, "DB2", in_figures=True)]
+    # Each client has a Java of its own there, whose start its time includes.
+    relay = RelayServer(server, server.url(), "JDBC").client(setting.table.query)
+    return [Entry(client, "DB2", in_figures=True), Entry(relay, in_figures=True)]
 
 
 def versions() -> dict[str, str]:

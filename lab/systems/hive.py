@@ -1,5 +1,5 @@
 """Hive's protocol, HiveServer2: Spark's Thrift server over a Parquet file, by Hive's JDBC driver,
-which the paper used as well, by beeline and by impyla.
+which the paper used as well, by beeline, by impyla and by Dray's relay.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from lab.common.loaded_server import LoadedServer, is_installed, run
 from lab.common.machine import package_version
 from lab.common.measurement import Client, Measurement, Stopwatch, with_cpu
 from lab.common.program import program_name, python
+from lab.systems.relay import RelayServer
 from lab.systems.system import ROWS_PER_FETCH, Entry, Program, System, jdbc
 
 USER = "lab"
@@ -85,6 +86,7 @@ def entries(setting: Setting) -> list[Entry]:
         words = ["env", f"SPARK_HOME={spark()}", f"{spark()}/bin/beeline", "-u", url(), "-n", USER]
         return list(python("lab.systems.client", "lines", *words, *form, "-e", sql))
 
+    relay = RelayServer(server, f"hive://{USER}:{USER}@{address}:{server.port}/default")
     return [
         Entry(Program("hive-jdbc", "JDBC", server, by_jdbc), "Hive", in_figures=True),
         Entry(Program("hive-beeline", "beeline", server, by_beeline)),
@@ -96,6 +98,7 @@ def entries(setting: Setting) -> list[Entry]:
                 lambda: list(python(__name__, "fetch", address, server.port, sql)),
             )
         ),
+        Entry(relay.client(sql), in_figures=True),
     ]
 
 

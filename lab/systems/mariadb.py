@@ -63,7 +63,12 @@ def entries(setting: Setting, version: str) -> list[Entry]:
     )
     found.append(Entry(dray, in_figures=version == DISTRIBUTED))
     relay = RelayServer(server, f"{server.uri()}?ssl-mode=DISABLED")
-    return [*found, Entry(relay.client(setting.table.query), in_figures=version == DISTRIBUTED)]
+    found.append(Entry(relay.client(setting.table.query), in_figures=version == DISTRIBUTED))
+    if version == DISTRIBUTED:
+        # What the relay gives a database that Dray knows by a driver alone.
+        by_odbc = RelayServer(server, f"odbc:{clients.connection_string()}", "ODBC")
+        found.append(Entry(by_odbc.client(setting.table.query)))
+    return found
 
 
 class Clients:

@@ -1,9 +1,12 @@
-"""MongoDB's protocol: a server in Java that keeps documents in memory, by pymongo."""
+"""MongoDB's protocol: a server in Java that keeps documents in memory, by pymongo and by
+Dray's relay.
+"""
 
 from __future__ import annotations
 
 import argparse
 import datetime
+import json
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -13,6 +16,7 @@ from lab.common.loaded_server import LoadedServer, run
 from lab.common.machine import package_version
 from lab.common.measurement import Client, Measurement, Stopwatch, with_cpu
 from lab.common.program import program_name, python
+from lab.systems.relay import RelayServer
 from lab.systems.system import JAVA, Entry, Program, System, java
 
 DATABASE = "lab"
@@ -51,9 +55,12 @@ def entries(setting: Setting) -> list[Entry]:
         command = python(__name__, way, *address, setting.table.name)
         return Program(f"mongo-{way}", label, server, lambda: list(command))
 
+    address = setting.testbed.address
+    relay = RelayServer(server, f"mongodb://{address}:{server.port}/{DATABASE}")
     return [
         Entry(client("documents", "pymongo, documents"), "MongoDB", in_figures=True),
         Entry(client("raw", "pymongo, undecoded batches")),
+        Entry(relay.client(json.dumps({"find": setting.table.name})), in_figures=True),
     ]
 
 
