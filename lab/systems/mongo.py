@@ -1,5 +1,5 @@
-"""MongoDB's protocol: a server in Java that keeps documents in memory, by pymongo and by
-Dray's relay.
+"""MongoDB's protocol: a server in Java that keeps documents in memory, by libmongoc, by pymongo
+and by Dray's relay.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from pathlib import Path
 
 from lab.common.contender import Setting
 from lab.common.loaded_server import LoadedServer, run
-from lab.common.machine import package_version
+from lab.common.machine import package_version, program_version
 from lab.common.measurement import Client, Measurement, Stopwatch, with_cpu
-from lab.common.program import program_name, python
+from lab.common.program import compiled, output_of, program_name, python
 from lab.systems.relay import RelayServer
-from lab.systems.system import JAVA, Entry, Program, System, java
+from lab.systems.system import HERE, JAVA, Entry, Program, System, java
 
 DATABASE = "lab"
 ROWS_PER_INSERT = 5000
@@ -49,18 +49,24 @@ class MongoServer(LoadedServer):
 
 def entries(setting: Setting) -> list[Entry]:
     server = MongoServer(setting)
+    address, table = setting.testbed.address, setting.table.name
 
     def client(way: str, label: str) -> Program:
-        address = [setting.testbed.address, server.port]
-        command = python(__name__, way, *address, setting.table.name)
+        command = python(__name__, way, address, server.port, table)
         return Program(f"mongo-{way}", label, server, lambda: list(command))
 
-    address = setting.testbed.address
+    def by_libmongoc() -> list[object]:
+        flags = output_of("pkg-config", "--cflags", "--libs", "libmongoc-1.0").split()
+        words = [address, server.port, DATABASE, table, BATCH_BYTES, KEY]
+        return [compiled(HERE / "mongo.c", *flags), *words]
+
+    libmongoc = Program("mongo-libmongoc", "libmongoc, documents", server, by_libmongoc)
     relay = RelayServer(server, f"mongodb://{address}:{server.port}/{DATABASE}")
     return [
-        Entry(client("documents", "pymongo, documents"), "MongoDB", in_figures=True),
+        Entry(libmongoc, "MongoDB", in_figures=True),
+        Entry(client("documents", "pymongo, documents")),
         Entry(client("raw", "pymongo, undecoded batches")),
-        Entry(relay.client(json.dumps({"find": setting.table.name})), in_figures=True),
+        Entry(relay.client(json.dumps({"find": table})), in_figures=True),
     ]
 
 
@@ -68,6 +74,7 @@ def versions() -> dict[str, str]:
     jars = (JAVA / "jars").glob("mongo-java-server-core-*.jar")
     return {
         "server": next((jar.stem for jar in jars), "missing"),
+        "libmongoc": program_version(["pkg-config", "--modversion", "libmongoc-1.0"]),
         "pymongo": package_version("pymongo"),
     }
 
