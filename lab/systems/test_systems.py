@@ -14,6 +14,7 @@ from lab.common.process import Failure
 from lab.systems import bench, document, report
 from lab.systems.catalog import ABSENT
 from lab.systems.changes import JUDGES, sentences, verdicts
+from lab.systems.client import lines, run
 from lab.systems.encoded import ROW_HEADER_BYTES, dbms_x_bytes
 from lab.systems.figures import PAPER
 from lab.systems.results import load, place_of
@@ -303,3 +304,11 @@ def test_a_table_larger_than_the_disk_is_refused(
     for form in ("csv", "parquet"):
         (folder / f"lineitem.{form}").touch()
     bench.check_space(large)
+
+
+def test_rows_of_a_program_count_if_it_ends_well() -> None:
+    took = lines("sh", "-c", "seq 3")
+    assert (took.rows, took.connect_s, took.total_s) == (3, None, took.transfer_s)
+    assert run("sh", "-c", "seq 3").rows is None
+    with pytest.raises(SystemExit, match="code 3"):
+        lines("sh", "-c", "seq 3; exit 3")
