@@ -9,6 +9,7 @@ from lab.systems import (
     dray,
     flight_sql,
     hive,
+    hive_4,
     hyper,
     mariadb,
     monetdb,
@@ -26,6 +27,7 @@ SYSTEMS = (
     hyper.SYSTEM,
     derby.SYSTEM,
     hive.SYSTEM,
+    hive_4.SYSTEM,
     mongo.SYSTEM,
     monetdb.SYSTEM,
     clickhouse.SYSTEM,
@@ -39,6 +41,7 @@ SYSTEMS = (
 ABSENT = (
     ("DBMS X", "the paper does not tell its name; only its format is counted"),
     ("IBM DB2", "not to be had from a package registry; Derby speaks its protocol, DRDA"),
+    ("Hive with Tez", "needs a Hadoop; Hive 4.0 reads a Parquet file without a job"),
     ("Oracle", "not to be had from a package registry"),
     (
         "MongoDB itself",

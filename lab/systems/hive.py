@@ -72,14 +72,19 @@ class SparkServer(LoadedServer):
 
 
 def entries(setting: Setting) -> list[Entry]:
-    server = SparkServer(setting)
+    return clients("hive", SparkServer(setting), f"{spark()}/jars/*")
+
+
+def clients(name: str, server: LoadedServer, jars: str) -> list[Entry]:
+    """The clients of a server of Hive's protocol. `jars` are those of its JDBC driver."""
+    setting = server.setting
     address, sql = setting.testbed.address, setting.table.query
 
     def url() -> str:
         return f"jdbc:hive2://{address}:{server.port}/default"
 
     def by_jdbc() -> list[object]:
-        return list(jdbc(url(), sql, f"user={USER}", jars=f"{spark()}/jars/*"))
+        return list(jdbc(url(), sql, f"user={USER}", jars=jars))
 
     def by_beeline() -> list[object]:
         form = ["--outputformat=csv2", "--showHeader=false", "--silent=true", "--incremental=true"]
@@ -88,11 +93,11 @@ def entries(setting: Setting) -> list[Entry]:
 
     relay = RelayServer(server, f"hive://{USER}:{USER}@{address}:{server.port}/default")
     return [
-        Entry(Program("hive-jdbc", "JDBC", server, by_jdbc), "Hive", in_figures=True),
-        Entry(Program("hive-beeline", "beeline", server, by_beeline)),
+        Entry(Program(f"{name}-jdbc", "JDBC", server, by_jdbc), "Hive", in_figures=True),
+        Entry(Program(f"{name}-beeline", "beeline", server, by_beeline)),
         Entry(
             Program(
-                "hive-impyla",
+                f"{name}-impyla",
                 "impyla, columns",
                 server,
                 lambda: list(python(__name__, "fetch", address, server.port, sql)),

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lab.common.process import Failure
-from lab.systems import bench, document, report
+from lab.systems import bench, document, hive_4, report
 from lab.systems.catalog import ABSENT
 from lab.systems.changes import JUDGES, sentences, verdicts
 from lab.systems.client import lines, run
@@ -312,3 +312,17 @@ def test_rows_of_a_program_count_if_it_ends_well() -> None:
     assert run("sh", "-c", "seq 3").rows is None
     with pytest.raises(SystemExit, match="code 3"):
         lines("sh", "-c", "seq 3; exit 3")
+
+
+def test_a_table_of_hive_has_the_types_of_its_file(tmp_path: Path) -> None:
+    columns = {
+        "n": pa.int64(),
+        "price": pa.decimal128(15, 2),
+        "text": pa.string_view(),
+        "day": pa.date32(),
+    }
+    pq.write_table(pa.schema(columns).empty_table(), tmp_path / "t.parquet")
+    assert hive_4.ddl("t", tmp_path / "t.parquet", Path("/t")) == (
+        "CREATE EXTERNAL TABLE t (`n` bigint, `price` decimal(15,2), `text` string, `day` date) "
+        "STORED AS PARQUET LOCATION '/t'"
+    )
