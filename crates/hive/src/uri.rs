@@ -11,7 +11,8 @@ use dray_net::{parse_seconds, percent_decode};
 /// The ports where servers listen.
 const PORTS: [(&str, u16); 3] = [("hive", 10_000), ("spark", 10_000), ("impala", 21_050)];
 const KEYS: &str = "auth, ssl, ssl-ca, connect-timeout, rows";
-/// Who logs in without a name, as with Hive's own driver.
+/// What stands for a name, and for a password, that the uri lacks, as with Hive's own driver.
+/// Servers with SASL refuse an empty password, even if they check none.
 const ANONYMOUS: &str = "anonymous";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The most rows that a server is asked for at once.
@@ -92,7 +93,9 @@ impl Params {
             user: Some(decode(user, "user")?)
                 .filter(|user| !user.is_empty())
                 .unwrap_or_else(|| ANONYMOUS.to_owned()),
-            password: decode(password, "password")?,
+            password: Some(decode(password, "password")?)
+                .filter(|password| !password.is_empty())
+                .unwrap_or_else(|| ANONYMOUS.to_owned()),
             database: Some(decode(database, "database")?).filter(|name| !name.is_empty()),
             has_sasl: true,
             tls: None,
@@ -187,6 +190,9 @@ mod tests {
         let params = Params::parse("spark://[::1]?ssl=true").unwrap();
         assert_eq!((params.host.as_str(), params.port), ("::1", 10_000));
         assert_eq!((params.user.as_str(), params.database), ("anonymous", None));
+        assert_eq!(params.password, "anonymous");
+        let params = Params::parse("spark://reader@h/d").unwrap();
+        assert_eq!((params.user.as_str(), params.password.as_str()), ("reader", "anonymous"));
         assert_eq!(params.tls, Some(Authorities::System));
         let params = Params::parse("impala://h/?ssl_ca=%2Fca.pem&connect-timeout=2").unwrap();
         assert_eq!((params.port, params.connect_timeout), (21_050, Duration::from_secs(2)));

@@ -44,7 +44,9 @@ def spark() -> Iterator[SparkServer]:
 
 @pytest.fixture(scope="module")
 def server(spark: SparkServer) -> Iterator[Relay]:
-    uris = sources(lake=spark.uri(), own=spark.uri())
+    address = f"127.0.0.1:{spark.port}"
+    bare = {"nameless": f"spark://{address}", "unguarded": f"spark://{USER}@{address}/default"}
+    uris = sources(lake=spark.uri(), own=spark.uri(), **bare)
     with relay(*uris, "--source-writable", "own") as server:
         yield server
 
@@ -346,6 +348,12 @@ def test_a_session_that_expires() -> None:
             assert one(client, "SELECT 3") == 3
     finally:
         own.stop()
+
+
+@pytest.mark.parametrize("name", ["nameless", "unguarded"])
+def test_a_login_without_a_password(server: Relay, name: str) -> None:
+    with dray.connect(server.uri(name)) as client:
+        assert one(client, "SELECT 1") == 1
 
 
 def test_logins(tmp_path: Path) -> None:
