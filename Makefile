@@ -271,5 +271,8 @@ setup-systems: setup
 	grep -v '^#' lab/systems/requirements.txt | while read -r requirement; do \
 		$(SYSTEMS_VENV)/bin/pip install --quiet "$$requirement" \
 			|| echo "setup: cannot install $$requirement" >&2; done
+	[ -e $(CACHE)/lab/pymongoarrow ] || $(SYSTEMS_VENV)/bin/pip install --quiet --no-compile \
+		--target $(CACHE)/lab/pymongoarrow pymongoarrow==1.15.0 \
+		|| echo "setup: cannot install pymongoarrow" >&2
 	scripts/jdbc $(CACHE)
 	cd lab/systems/java && mvn -q -Dmaven.repo.local=$(CACHE)/maven compile

@@ -6,9 +6,11 @@ import re
 
 from lab.common.contender import Setting
 from lab.common.loaded_server import LoadedServer, run
+from lab.common.machine import package_version
 from lab.common.process import Failure
 from lab.data.sample import DATA
 from lab.data.table import Table
+from lab.systems.frames import frame
 from lab.systems.relay import RelayServer
 from lab.systems.system import JAVA, Entry, Program, System, java, jdbc
 
@@ -73,11 +75,19 @@ def entries(setting: Setting) -> list[Entry]:
     client = Program("derby-jdbc", "JDBC", server, lambda: jdbc(server.url(), setting.table.query))
     # Each client has a Java of its own there, whose start its time includes.
     relay = RelayServer(server, server.url(), "JDBC").client(setting.table.query)
-    return [Entry(client, "DB2", in_figures=True), Entry(relay, in_figures=True)]
+    return [
+        Entry(client, "DB2", in_figures=True),
+        frame("derby", server, "jaydebeapi", server.url(), setting.table.query),
+        Entry(relay, in_figures=True),
+    ]
 
 
 def versions() -> dict[str, str]:
-    return {"Derby": next((jar.stem for jar in (JAVA / "jars").glob("derbynet-*.jar")), "missing")}
+    jars = (JAVA / "jars").glob("derbynet-*.jar")
+    return {
+        "Derby": next((jar.stem for jar in jars), "missing"),
+        "jaydebeapi": package_version("jaydebeapi"),
+    }
 
 
 SYSTEM = System("derby", "Derby, DB2's protocol", entries, versions)

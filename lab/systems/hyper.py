@@ -10,6 +10,7 @@ from lab.common.contender import Setting
 from lab.common.loaded_server import LoadedServer, is_installed, run
 from lab.common.machine import package_version
 from lab.postgres.server import drain_program
+from lab.systems.frames import frame
 from lab.systems.system import Entry, Program, System, jdbc
 
 USER = "lab"
@@ -59,9 +60,15 @@ def entries(setting: Setting) -> list[Entry]:
         )
 
     address = setting.testbed.address
+    database = quote(str(server.database), safe="")
+    uri = f"postgresql://{USER}@{address}:{server.port}/{database}?sslmode=disable"
+    ways = {
+        "connectorx-cursor": uri,
+        "adbc-rows": uri,
+        "psycopg": server.login(server.database),
+    }
 
     def by_jdbc() -> list[object]:
-        database = quote(str(server.database), safe="")
         url = f"jdbc:postgresql://{address}:{server.port}/{database}"
         return list(jdbc(url, sql, f"user={USER}", "sslmode=disable"))
 
@@ -69,6 +76,7 @@ def entries(setting: Setting) -> list[Entry]:
         Entry(Program("hyper-jdbc", "JDBC", server, by_jdbc)),
         Entry(drained("text", "libpq, rows as text", "text"), in_figures=True),
         Entry(drained("binary", "libpq, binary rows", "binary")),
+        *(frame("hyper", server, way, where, sql) for way, where in ways.items()),
     ]
 
 

@@ -56,8 +56,7 @@ def entries(setting: Setting, version: str) -> list[Entry]:
                 Entry(client("binary", "libmariadb, binary", clients.binary)),
                 Entry(client("program", "mariadb --quick", clients.program)),
             ]
-    if version == DISTRIBUTED:
-        found += clients.frames()
+    found += clients.frames()
     dray = Program(
         f"{version}-dray", "Dray, into an Arrow table", server, clients.dray, into_table=True
     )
@@ -96,7 +95,10 @@ class Clients:
             "arrow-odbc": self.connection_string(),
             "pandas": uri.replace("mysql://", "mysql+pymysql://"),
         }
-        return [frame("mariadb", self.server, way, at, self.sql) for way, at in ways.items()]
+        if self.server.version != DISTRIBUTED:
+            del ways["arrow-odbc"]
+        name = self.server.version
+        return [frame(name, self.server, way, at, self.sql) for way, at in ways.items()]
 
     def drained(self, form: str, is_compressed: bool) -> list[object]:
         login = [self.address, self.server.port, USER, PASSWORD, DATABASE]

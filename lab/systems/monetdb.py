@@ -1,6 +1,8 @@
-"""MonetDB and its text protocol: a server of 2021, in a package for Python that embeds it.
+"""MonetDB and its text protocol: a server of 2021, in a package for Python that embeds it, and the
+package itself, which has no protocol.
 
-`python -m lab.systems.monetdb serve FOLDER ADDRESS PORT` opens a database, and lets it listen.
+`python -m lab.systems.monetdb serve …` opens a database, and lets it listen; `fill …` leaves it to
+a client that opens it in its own process.
 """
 
 from __future__ import annotations
@@ -14,10 +16,12 @@ from pathlib import Path
 
 from lab.common.contender import Setting
 from lab.common.loaded_server import LoadedServer, is_installed
+from lab.common.machine import package_version
 from lab.common.program import compiled, python
 from lab.data.sample import DATA
 from lab.data.table import Table, cache_folder
 from lab.systems.derby import LINEITEM
+from lab.systems.frames import frame
 from lab.systems.system import HERE, Entry, Program, System, jdbc
 
 VERSION = "0.11"
@@ -32,8 +36,8 @@ DATABASE = "monetdb"
 class MonetServer(LoadedServer):
     announcement = "listening"
 
-    def __init__(self, setting: Setting) -> None:
-        super().__init__(setting, DATABASE)
+    def __init__(self, setting: Setting, name: str = DATABASE) -> None:
+        super().__init__(setting, name)
         # The embedded server forgets users, so that each start has another one.
         self.user = f"lab{self.port}"
 
@@ -44,6 +48,10 @@ class MonetServer(LoadedServer):
         """It is filled already."""
 
     def command(self) -> list[str]:
+        address = self.setting.testbed.address
+        return self.program("serve", address, self.port, self.user, self.setting.table.name)
+
+    def program(self, way: str, *arguments: object) -> list[str]:
         is_installed(LIBRARIES, "run scripts/setup CACHE systems")
         table = self.setting.table
         statements = self.setting.folder / f"{self.name}.sql"
@@ -52,9 +60,21 @@ class MonetServer(LoadedServer):
             "USING DELIMITERS ',', '\\n', '\"' NULL AS ''"
         )
         statements.write_text(f"{ddl(table)};\n{copy};\n")
-        folder, address = self.data_folder, self.setting.testbed.address
-        words = python(__name__, folder, address, self.port, self.user, statements, table.name)
+        words = python(__name__, way, self.data_folder, statements, *arguments)
         return ["env", f"LD_LIBRARY_PATH={LIBRARIES}", *words]
+
+
+class MonetFolder(MonetServer):
+    """A folder that a client opens. What has filled it stays, as if it were the client's server."""
+
+    announcement = "filled"
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting, "monetdbe")
+        self.port = None
+
+    def command(self) -> list[str]:
+        return self.program("fill")
 
 
 def ddl(table: Table) -> str:
@@ -78,6 +98,10 @@ class Embedded:
         if failed:
             raise SystemExit(f"cannot open {folder}: error {failed}")
 
+    def close(self) -> None:
+        if self.library.monetdbe_close(self.database):
+            raise SystemExit("cannot close the database")
+
     def run(self, statement: str) -> None:
         result, rows = ctypes.c_void_p(), ctypes.c_longlong()
         error = self.library.monetdbe_query(
@@ -95,13 +119,25 @@ def one(library: str) -> Path:
     return next(LIBRARIES.glob(f"{library}-*.so*"))
 
 
-def serve(folder: Path, address: str, port: int, user: str, statements: Path, table: str) -> None:
+def opened(folder: Path, statements: Path) -> tuple[Embedded, bool]:
+    """A database, and whether it is new: then it was filled."""
     is_new = not folder.exists()
     monetdb = Embedded(folder)
+    for statement in statements.read_text().split(";\n") if is_new else ():
+        if statement:
+            monetdb.run(statement)
+    return monetdb, is_new
+
+
+def fill(folder: Path, statements: Path) -> None:
+    opened(folder, statements)[0].close()
+    print("filled", flush=True)
+    threading.Event().wait()
+
+
+def serve(folder: Path, statements: Path, address: str, port: int, user: str, table: str) -> None:
+    monetdb, is_new = opened(folder, statements)
     if is_new:
-        for statement in statements.read_text().split(";\n"):
-            if statement:
-                monetdb.run(statement)
         monetdb.run(
             "CREATE PROCEDURE set_hash(name string, hash string) "
             'EXTERNAL NAME clients."setPassword"'
@@ -133,14 +169,29 @@ def entries(setting: Setting) -> list[Entry]:
         login = [f"user={server.user}", f"password={server.user}"]
         return list(jdbc(url, sql, *login, options=(JDBC_DRIVER,)))
 
+    login = f"user={server.user}&password={server.user}"
+    uri = f"monetdb://{address}:{server.port}/{DATABASE}?{login}"
+    folder = MonetFolder(setting)
+    in_process = frame("monetdb", folder, "monetdbe", str(folder.data_folder), sql)
+    in_process.contender.over_tcp = False
     return [
         Entry(Program("monetdb-mapi", "libmapi, text", server, by_mapi), "MonetDB", True),
         Entry(Program("monetdb-jdbc", "JDBC", server, by_jdbc)),
+        frame("monetdb", server, "pymonetdb", uri, sql),
+        in_process,
     ]
 
 
-SYSTEM = System("monetdb", "MonetDB 11.41", entries, lambda: {"monetdbe": VERSION})
+def versions() -> dict[str, str]:
+    return {"monetdbe": VERSION, "pymonetdb": package_version("pymonetdb")}
+
+
+SYSTEM = System("monetdb", "MonetDB 11.41", entries, versions)
 
 if __name__ == "__main__":
-    folder, address, port, user, statements, table = sys.argv[1:]
-    serve(Path(folder), address, int(port), user, Path(statements), table)
+    way, folder, statements, *others = sys.argv[1:]
+    if way == "fill":
+        fill(Path(folder), Path(statements))
+    else:
+        address, port, user, table = others
+        serve(Path(folder), Path(statements), address, int(port), user, table)

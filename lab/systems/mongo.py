@@ -16,6 +16,7 @@ from lab.common.loaded_server import LoadedServer, run
 from lab.common.machine import package_version, program_version
 from lab.common.measurement import Client, Measurement, Stopwatch, with_cpu
 from lab.common.program import compiled, output_of, program_name, python
+from lab.systems.frames import FOLDERS, frame
 from lab.systems.relay import RelayServer
 from lab.systems.system import HERE, JAVA, Entry, Program, System, java
 
@@ -61,21 +62,25 @@ def entries(setting: Setting) -> list[Entry]:
         return [compiled(HERE / "mongo.c", *flags), *words]
 
     libmongoc = Program("mongo-libmongoc", "libmongoc, documents", server, by_libmongoc)
-    relay = RelayServer(server, f"mongodb://{address}:{server.port}/{DATABASE}")
+    uri = f"mongodb://{address}:{server.port}/{DATABASE}"
+    relay = RelayServer(server, uri)
     return [
         Entry(libmongoc, "MongoDB", in_figures=True),
         Entry(client("documents", "pymongo, documents")),
         Entry(client("raw", "pymongo, undecoded batches")),
+        frame("mongo", server, "pymongoarrow", uri, table),
         Entry(relay.client(json.dumps({"find": table})), in_figures=True),
     ]
 
 
 def versions() -> dict[str, str]:
     jars = (JAVA / "jars").glob("mongo-java-server-core-*.jar")
+    arrow = FOLDERS["pymongoarrow"].glob("pymongoarrow-*.dist-info")
     return {
         "server": next((jar.stem for jar in jars), "missing"),
         "libmongoc": program_version(["pkg-config", "--modversion", "libmongoc-1.0"]),
         "pymongo": package_version("pymongo"),
+        "pymongoarrow": next((it.stem for it in arrow), "not installed"),
     }
 
 
