@@ -1,6 +1,7 @@
 package dray.spark;
 
 import java.util.List;
+import java.util.function.Consumer;
 import java.util.function.LongConsumer;
 import org.apache.arrow.memory.BufferAllocator;
 import org.apache.arrow.vector.VectorSchemaRoot;
@@ -18,7 +19,7 @@ import org.apache.spark.util.CollectionAccumulator;
  */
 final class DrayReader implements PartitionReader<ColumnarBatch> {
     private final DrayOptions options;
-    private final CollectionAccumulator<byte[]> receipts;
+    private final Consumer<Receipt> receipts;
     private final CollectionAccumulator<TaskRead> tasks;
     /** The task, or null if a program reads by itself. */
     private final TaskContext task;
@@ -36,10 +37,13 @@ final class DrayReader implements PartitionReader<ColumnarBatch> {
     private boolean hasEnded;
     private boolean isClosed;
 
-    /** Starts to read. {@code open} does so for the handle that it gets. */
+    /**
+     * Starts to read. {@code open} does so for the handle that it gets.
+     *
+     * @param receipts takes that of the part, or fails
+     */
     DrayReader(DrayOptions options, StructType schema, PartialSums sums,
-            CollectionAccumulator<byte[]> receipts, CollectionAccumulator<TaskRead> tasks,
-            LongConsumer open) {
+            Consumer<Receipt> receipts, CollectionAccumulator<TaskRead> tasks, LongConsumer open) {
         this.options = options;
         this.sums = sums;
         this.receipts = receipts;
@@ -83,12 +87,12 @@ final class DrayReader implements PartitionReader<ColumnarBatch> {
     }
 
     private void end() {
-        hasEnded = true;
         byte[] receipt = Native.receipt(handle);
         if (receipt != null && !isWhole) {
+            receipts.accept(Receipt.of(receipt, task));
             isWhole = true;
-            receipts.add(receipt);
         }
+        hasEnded = true;
     }
 
     @Override

@@ -127,8 +127,14 @@ final class DrayScan implements Scan, Batch, SupportsReportStatistics {
         return (int) Math.min(wanted, most == 0 ? DrayOptions.PARTS_MAX : most);
     }
 
-    /** The snapshot that is held, or a new one with at most so many parts. */
+    /**
+     * The snapshot that is held, or a new one with at most so many parts. None follows one whose
+     * rows can't be right: what has read them must not go on.
+     */
     private Snapshot current(int atMost) {
+        if (snapshot != null) {
+            snapshot.checkReceipts();
+        }
         if (snapshot == null || snapshot.isOutdated() || !snapshot.handOut()) {
             snapshot = Snapshot.take(options, statement.sql(), schema, facts, atMost,
                     partial != null, SparkContext.getOrCreate());

@@ -45,6 +45,7 @@ final class DrayWrite implements Write, BatchWrite {
     public void commit(WriterCommitMessage[] messages) {
         List<WrittenRows> attempts =
                 Stream.of(messages).map(message -> (WrittenRows) message).toList();
+        Snapshots.checkReceipts(SparkContext.getOrCreate());
         job.commit(attempts);
     }
 

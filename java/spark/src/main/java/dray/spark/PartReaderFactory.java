@@ -1,6 +1,7 @@
 package dray.spark;
 
 import java.util.BitSet;
+import java.util.Map;
 import org.apache.spark.TaskContext;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.read.InputPartition;
@@ -22,7 +23,9 @@ final class PartReaderFactory implements PartitionReaderFactory {
     private final PartialSums sums;
     /** None if the statement is read as a whole. */
     private final byte[][] parts;
-    private final CollectionAccumulator<byte[]> receipts;
+    private final Receipts receipts;
+    /** The receipts that the driver had when the stage began. */
+    private final Map<Receipts.Key, Receipt> known;
     private final CollectionAccumulator<TaskRead> tasks;
     /** The partitions of the stage's RDD for which no part can be read. */
     private final BitSet refusedPartitions;
@@ -30,14 +33,15 @@ final class PartReaderFactory implements PartitionReaderFactory {
     private final DrayException refused;
 
     PartReaderFactory(DrayOptions options, String sql, StructType schema, PartialSums sums,
-            byte[][] parts, CollectionAccumulator<byte[]> receipts,
-            CollectionAccumulator<TaskRead> tasks, BitSet refusedPartitions) {
+            byte[][] parts, Receipts receipts, CollectionAccumulator<TaskRead> tasks,
+            BitSet refusedPartitions) {
         this.options = options;
         this.sql = sql;
         this.schema = schema;
         this.sums = sums;
         this.parts = parts;
         this.receipts = receipts;
+        known = receipts.known();
         this.tasks = tasks;
         this.refusedPartitions = refusedPartitions;
         refused = null;
@@ -54,6 +58,7 @@ final class PartReaderFactory implements PartitionReaderFactory {
         sums = null;
         parts = null;
         receipts = null;
+        known = null;
         tasks = null;
         refusedPartitions = null;
         this.refused = refused;
@@ -79,8 +84,13 @@ final class PartReaderFactory implements PartitionReaderFactory {
         if (index > 0 && index >= parts.length) {
             return new NoRows();
         }
-        return new DrayReader(
-                options, schema, sums, receipts, tasks, handle -> open(handle, index));
+        return new DrayReader(options, schema, sums, this::add, tasks,
+                handle -> open(handle, index));
+    }
+
+    /** Adds the receipt of a part that was read. Fails if it differs from one that is known. */
+    void add(Receipt receipt) {
+        receipts.add(receipt, known);
     }
 
     private void open(long handle, int index) {

@@ -1,61 +1,129 @@
 package dray.spark;
 
-import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
+import java.io.Serializable;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.TreeMap;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.spark.util.AccumulatorV2;
 
 /**
- * The receipts of a plan's parts (spec/partitions.md section 4). Spark may run a task again, and
- * takes the output of one of them. So a part may have several receipts, which must agree.
- *
- * @param ofParts    one receipt of each part that was read, by its number
- * @param difference what two receipts of one part disagree about, empty if nothing
+ * The receipts of a plan's parts. Tasks add theirs, and Spark merges at the driver those of the
+ * tasks whose output it takes. It may run a task again, so a part may have several receipts. They
+ * must agree: other rows would stand beside some that were taken from the first reading.
  */
-record Receipts(Map<Integer, byte[]> ofParts, String difference) {
-    private static final int BYTES = 80;
-    private static final int INDEX = 24;
-    private static final int ROWS = 32;
-    private static final int DIGEST = 40;
+final class Receipts extends AccumulatorV2<Receipt, List<Receipt>> {
+    private static final long serialVersionUID = 1;
 
-    static Receipts of(List<byte[]> all) {
-        Map<Integer, byte[]> ofParts = new TreeMap<>();
-        String difference = "";
-        for (byte[] receipt : all) {
-            if (receipt.length != BYTES) {
-                difference = "a receipt has " + receipt.length + " bytes, expected " + BYTES;
-                continue;
-            }
-            int part = bytes(receipt).getInt(INDEX);
-            byte[] before = ofParts.putIfAbsent(part, receipt);
-            if (before != null && !sameRows(before, receipt)) {
-                difference = "part " + part + " was read twice, with different rows: "
-                        + bytes(before).getLong(ROWS) + " and " + bytes(receipt).getLong(ROWS)
-                        + " of them";
+    /**
+     * What has the same rows each time that it is read.
+     *
+     * @param run empty if all readings of the part must agree
+     */
+    record Key(int part, String run) implements Serializable {
+        private static final long serialVersionUID = 1;
+    }
+
+    /** Gets two receipts that differ. */
+    interface Differences {
+        void found(String difference, Receipt before, Receipt receipt);
+    }
+
+    /**
+     * Whether there are several parts. The snapshot decides their rows. A statement that is one
+     * part may have others whenever it runs, as {@code SELECT random()} has. So different queries
+     * may read it with different rows.
+     */
+    private final boolean isDivided;
+    /** Heartbeats of an executor serialize it while a task adds to it. */
+    private final Map<Key, Receipt> first = new ConcurrentHashMap<>();
+    /** Null at the executors. */
+    private final transient Differences differences;
+
+    Receipts(boolean isDivided, Differences differences) {
+        this.isDivided = isDivided;
+        this.differences = differences;
+    }
+
+    private Key key(Receipt receipt) {
+        return new Key(receipt.part(), isDivided ? "" : receipt.run());
+    }
+
+    /** One receipt of each part, or of each run that has read it. */
+    Map<Key, Receipt> known() {
+        return new HashMap<>(first);
+    }
+
+    /** Adds a receipt of this task's, unless it differs from one that is known. */
+    void add(Receipt receipt, Map<Key, Receipt> known) {
+        Receipt before = known.get(key(receipt));
+        String difference = before == null ? "" : receipt.difference(before);
+        if (!difference.isEmpty()) {
+            throw new DrayException(difference);
+        }
+        add(receipt);
+    }
+
+    @Override
+    public void add(Receipt receipt) {
+        Receipt before = first.putIfAbsent(key(receipt), receipt);
+        String difference = before == null ? "" : receipt.difference(before);
+        if (!difference.isEmpty()) {
+            throw new DrayException(difference);
+        }
+    }
+
+    @Override
+    public void merge(AccumulatorV2<Receipt, List<Receipt>> other) {
+        for (Receipt receipt : other.value()) {
+            Receipt before = first.putIfAbsent(key(receipt), receipt);
+            String difference = before == null ? "" : receipt.difference(before);
+            if (!difference.isEmpty() && differences != null) {
+                differences.found(difference, before, receipt);
             }
         }
-        return new Receipts(ofParts, difference);
     }
 
-    private static boolean sameRows(byte[] one, byte[] two) {
-        return bytes(one).getLong(ROWS) == bytes(two).getLong(ROWS)
-                && bytes(one).getLong(DIGEST) == bytes(two).getLong(DIGEST);
+    @Override
+    public List<Receipt> value() {
+        return List.copyOf(first.values());
     }
 
-    private static ByteBuffer bytes(byte[] receipt) {
-        return ByteBuffer.wrap(receipt).order(ByteOrder.LITTLE_ENDIAN);
+    @Override
+    public boolean isZero() {
+        return first.isEmpty();
     }
 
+    @Override
+    public void reset() {
+        first.clear();
+    }
+
+    @Override
+    public Receipts copy() {
+        Receipts copy = new Receipts(isDivided, differences);
+        copy.first.putAll(first);
+        return copy;
+    }
+
+    /** One receipt of each part. */
+    private Map<Integer, Receipt> ofParts() {
+        Map<Integer, Receipt> ofParts = new HashMap<>();
+        first.values().forEach(receipt -> ofParts.putIfAbsent(receipt.part(), receipt));
+        return ofParts;
+    }
+
+    /** How many parts have receipts. */
     int count() {
-        return ofParts.size();
+        return ofParts().size();
     }
 
+    /** The rows of these parts. */
     long rows() {
-        return ofParts.values().stream().mapToLong(receipt -> bytes(receipt).getLong(ROWS)).sum();
+        return ofParts().values().stream().mapToLong(Receipt::rows).sum();
     }
 
     byte[][] each() {
-        return ofParts.values().toArray(byte[][]::new);
+        return ofParts().values().stream().map(Receipt::bytes).toArray(byte[][]::new);
     }
 }

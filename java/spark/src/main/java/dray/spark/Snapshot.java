@@ -20,7 +20,7 @@ final class Snapshot {
     private final long handle;
     /** None if the statement is read as a whole. */
     private final byte[][] parts;
-    private final CollectionAccumulator<byte[]> receipts = new CollectionAccumulator<>();
+    private final Receipts receipts;
     /** What has read the parts, and whether to their ends. */
     private final CollectionAccumulator<TaskRead> tasks = new CollectionAccumulator<>();
     private final long until;
@@ -36,6 +36,8 @@ final class Snapshot {
     private final Set<Integer> cached = ConcurrentHashMap.newKeySet();
     /** What was read by stages that compute only some partitions of an RDD. */
     private final Set<Pass> passes = ConcurrentHashMap.newKeySet();
+    /** Why rows that were read under it can't be right, empty if nothing is wrong. */
+    private volatile String problem = "";
 
     private Snapshot(
             String sql, long handle, byte[][] parts, long until, Snapshots snapshots,
@@ -46,6 +48,7 @@ final class Snapshot {
         this.until = until;
         this.snapshots = snapshots;
         this.named = named;
+        receipts = new Receipts(parts.length > 1, this::differ);
     }
 
     /** Plans a statement, and holds the snapshot. */
@@ -104,8 +107,25 @@ final class Snapshot {
         return Math.max(1, parts.length);
     }
 
-    CollectionAccumulator<byte[]> receipts() {
+    Receipts receipts() {
         return receipts;
+    }
+
+    /**
+     * Ends what has read a part twice, with different rows. Spark's scheduler calls it when a task
+     * has ended, and counts the task afterwards: if it was the last one, its job succeeds.
+     */
+    private void differ(String difference, Receipt before, Receipt receipt) {
+        problem = difference;
+        LOG.error("{}: {}", difference, sql);
+        snapshots.fail(difference, List.of(before, receipt));
+    }
+
+    /** Fails if rows that were read under it can't be right. */
+    void checkReceipts() {
+        if (!problem.isEmpty()) {
+            throw new DrayException(problem + " (load the table anew)");
+        }
     }
 
     CollectionAccumulator<TaskRead> tasks() {
@@ -173,7 +193,7 @@ final class Snapshot {
     boolean isPartlyRead() {
         return (cached.stream().anyMatch(snapshots::isCached)
                 || passes.stream().anyMatch(Pass::mayGoOn))
-                && Receipts.of(receipts.value()).count() < partitions();
+                && receipts.count() < partitions();
     }
 
     boolean isOver() {
@@ -193,7 +213,7 @@ final class Snapshot {
             isReleased = true;
         }
         try {
-            ScanReport report = check();
+            ScanReport report = report();
             ScanReports.add(report);
             if (report.isInconsistent()) {
                 LOG.error("{}", report);
@@ -206,18 +226,16 @@ final class Snapshot {
         return true;
     }
 
-    private ScanReport check() {
-        List<byte[]> all = receipts.value();
-        Receipts read = Receipts.of(all);
-        String problem = read.difference();
-        long rows = read.rows();
-        if (problem.isEmpty() && parts.length > 0 && read.count() == parts.length) {
+    private ScanReport report() {
+        byte[][] each = receipts.each();
+        long rows = receipts.rows();
+        if (problem.isEmpty() && parts.length > 0 && each.length == parts.length) {
             try {
-                rows = Native.verify(handle, read.each());
+                rows = Native.verify(handle, each);
             } catch (DrayException failure) {
                 problem = failure.getMessage();
             }
         }
-        return new ScanReport(sql, parts.length, read.count(), rows, problem);
+        return new ScanReport(sql, parts.length, each.length, rows, problem);
     }
 }

@@ -49,7 +49,7 @@ import scala.jdk.javaapi.CollectionConverters;
  */
 final class Snapshots extends SparkListener {
     /** The local property that has the number of a thread's execution. */
-    private static final String EXECUTION_ID = "spark.sql.execution.id";
+    static final String EXECUTION_ID = "spark.sql.execution.id";
     /**
      * How Spark names the jobs of PySpark's {@code take()} and the like. Each has an RDD of its
      * own, and the next one comes at once.
@@ -77,6 +77,8 @@ final class Snapshots extends SparkListener {
     private final PartialStages partialStages = new PartialStages();
     /** The shuffles that were ever written. */
     private final BitSet shuffles = new BitSet();
+    /** Why rows can't be right that executions have read which run. */
+    private final Map<String, String> problems = new ConcurrentHashMap<>();
     private final ScheduledExecutorService clock =
             Executors.newSingleThreadScheduledExecutor(daemons("dray snapshots"));
     /** Giving up waits for a server, and listeners must not. */
@@ -141,6 +143,28 @@ final class Snapshots extends SparkListener {
             }
         }
         return found;
+    }
+
+    /** Ends the jobs that have read something wrong, and keeps their executions from writing it. */
+    void fail(String problem, List<Receipt> read) {
+        for (Receipt receipt : read) {
+            if (receipt.execution() != null) {
+                problems.put(receipt.execution(), problem);
+            }
+            context.cancelStage(receipt.stage(), problem);
+        }
+    }
+
+    /** Fails if this thread's execution has read something wrong. */
+    static void checkReceipts(SparkContext context) {
+        Snapshots snapshots;
+        synchronized (Snapshots.class) {
+            snapshots = OF_CONTEXTS.get(context);
+        }
+        String execution = context.getLocalProperty(EXECUTION_ID);
+        if (snapshots != null && execution != null && snapshots.problems.containsKey(execution)) {
+            throw new DrayException("nothing is written: " + snapshots.problems.get(execution));
+        }
     }
 
     /** Tells when the listener has seen all that Spark had told by a time. */
@@ -312,6 +336,7 @@ final class Snapshots extends SparkListener {
         if (event instanceof SparkListenerSQLExecutionStart start) {
             begin(executions, start.executionId(), start.time());
         } else if (event instanceof SparkListenerSQLExecutionEnd end) {
+            problems.remove(String.valueOf(end.executionId()));
             end(executions, end.executionId(), end.time());
         } else if (event instanceof Tick tick) {
             look(tick.time - UNUSED_MS);
