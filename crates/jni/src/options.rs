@@ -40,6 +40,7 @@ impl Options {
             "numeric" => query.postgres.numeric = value.parse().map_err(wrong)?,
             "nonfinite" => query.postgres.nonfinite = value.parse().map_err(wrong)?,
             "extension" => query.postgres.extension = value.parse().map_err(wrong)?,
+            "partitions" => query.postgres.partitions = value.parse().map_err(wrong)?,
             "connectTimeout" => connect.timeout = seconds(name, value)?,
             "readTimeout" => connect.read_timeout = Some(seconds(name, value)?),
             "batchRows" => query.batch_rows = number(name, value)?,

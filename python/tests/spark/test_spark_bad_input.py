@@ -67,12 +67,14 @@ def test_a_source_with_few_connections(spark: SparkSession, postgres: PostgresSe
         "CREATE ROLE few LOGIN CONNECTION LIMIT 20",
         "GRANT SELECT ON orders TO few",
     )
-    rows = load(spark, postgres.uri(user="few"), dbtable="orders", numPartitions=2).select("id")
+    given = {"dbtable": "orders", "numPartitions": 2, "connectionWait": 1}
+    rows = load(spark, postgres.uri(user="few"), **given).select("id")
     assert partitions(rows) == 2
     postgres.run("ALTER ROLE few CONNECTION LIMIT 0")
     said = failure(rows.collect)
     assert "too many connections for role" in said and "[SQLSTATE 53300]" in said
     assert "option maxConnections limits those of a scan" in said
+    assert "others had all connections for 1 s, see option connectionWait" in said
 
 
 @pytest.mark.usefixtures("spark")

@@ -15,7 +15,8 @@ record Description(StructType schema, Dialect dialect, long rows, long bytes) {
     static Description of(DrayOptions options, String sql) {
         long handle = Native.create();
         try {
-            Native.describe(handle, options.url(), sql, options.natives());
+            ConnectionWait.run(options, () ->
+                    Native.describe(handle, options.url(), sql, options.natives()));
             long[] estimates = Native.estimates(handle);
             return new Description(SparkTypes.schema(handle), Dialect.of(Native.dialect(handle)),
                     estimates[0], estimates[1]);

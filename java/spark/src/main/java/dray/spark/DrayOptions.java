@@ -43,6 +43,7 @@ final class DrayOptions implements Serializable {
         extension("whether PostgreSQL's extension is used: auto, always, never"),
         connectTimeout("the seconds that connecting may take"),
         readTimeout("the seconds that a server may be silent"),
+        connectionWait("the seconds that others may have all connections"),
         batchRows("the least rows of a batch"),
         batchBytes("the bytes that make a batch"),
         truncate("whether overwriting empties a table of PostgreSQL by TRUNCATE: true, false"),
@@ -71,14 +72,16 @@ final class DrayOptions implements Serializable {
             "path", "a table is named by dbtable");
     /** Those that say something about writing. */
     private static final Set<Name> OF_WRITING = EnumSet.of(Name.url, Name.dbtable, Name.taskMemory,
-            Name.connectTimeout, Name.readTimeout, Name.batchRows, Name.batchBytes, Name.truncate,
-            Name.stagingSchema);
+            Name.connectTimeout, Name.readTimeout, Name.connectionWait, Name.batchRows,
+            Name.batchBytes, Name.truncate, Name.stagingSchema);
     /** Those that a read of a table can have, since its columns stay what they are. */
     private static final Set<Name> OF_READING = EnumSet.complementOf(EnumSet.of(Name.url,
             Name.dbtable, Name.query, Name.numeric, Name.nonfinite, Name.truncate,
             Name.stagingSchema));
     private static final long LEASE_SECONDS = 3600;
     private static final long LEASE_SECONDS_MAX = 24 * 3600;
+    private static final long CONNECTION_WAIT_SECONDS = 60;
+    private static final long CONNECTION_WAIT_SECONDS_MAX = 24 * 3600;
     static final int PARTS_MAX = 65536;
     private static final long TASK_MEMORY = 1L << 30;
     private static final long BATCH_ROWS = 65536;
@@ -116,8 +119,8 @@ final class DrayOptions implements Serializable {
     /** Fails if values are wrong, or something else was. */
     private void checkValues(List<String> wrong) {
         for (Runnable value : List.<Runnable>of(this::atMost, this::bytesPerPartition,
-                this::leaseMs, this::snapshot, this::isPushDown, this::aggregation,
-                this::isTruncate, this::taskMemory)) {
+                this::leaseMs, this::connectionWaitSeconds, this::snapshot, this::isPushDown,
+                this::aggregation, this::isTruncate, this::taskMemory)) {
             check(wrong, value);
         }
         if (!wrong.isEmpty()) {
@@ -272,6 +275,12 @@ final class DrayOptions implements Serializable {
         return number(Name.lease, 1, LEASE_SECONDS_MAX).orElse(LEASE_SECONDS) * 1000;
     }
 
+    /** How long to wait while others have all connections that the source allows. */
+    long connectionWaitSeconds() {
+        return number(Name.connectionWait, 0, CONNECTION_WAIT_SECONDS_MAX)
+                .orElse(CONNECTION_WAIT_SECONDS);
+    }
+
     /** The name of the snapshot that scans have in common, null if each has its own. */
     String snapshot() {
         String name = values.get(Name.snapshot);
@@ -313,6 +322,11 @@ final class DrayOptions implements Serializable {
         String url = url();
         return url.startsWith("postgresql://") || url.startsWith("postgres://")
                 || !url.contains("://") && url.contains("=");
+    }
+
+    /** Whether the url is of MySQL or MariaDB itself. */
+    boolean isMySql() {
+        return url().startsWith("mysql://") || url().startsWith("mariadb://");
     }
 
     /** Whether overwriting empties the table by TRUNCATE. */
@@ -376,6 +390,18 @@ final class DrayOptions implements Serializable {
             }
         }
         return pairs.toArray(String[]::new);
+    }
+
+    /**
+     * Those for a statement that is read as a whole. MariaDB may read it over several connections,
+     * as many as it likes.
+     */
+    String[] nativesOfWhole() {
+        if (!isMySql() || !values.containsKey(Name.maxConnections)) {
+            return natives();
+        }
+        return Stream.concat(Stream.of(natives()), Stream.of("partitions", "1"))
+                .toArray(String[]::new);
     }
 
     private OptionalLong number(Name name, long least, long most) {

@@ -1,6 +1,7 @@
 package dray.spark;
 
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicLong;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -49,8 +50,9 @@ final class NamedSnapshot {
         byte[] under = part();
         while (true) {
             try {
-                Native.plan(planned, scan.url(), sql, scan.natives(), atMost, scan.leaseMs(),
-                        partial, under);
+                byte[] earlier = under;
+                ConnectionWait.get(scan, () -> Native.plan(planned, scan.url(), sql,
+                        scan.natives(), atMost, scan.leaseMs(), partial, earlier));
                 break;
             } catch (DrayException failure) {
                 under = renewed(under, failure);
@@ -100,15 +102,18 @@ final class NamedSnapshot {
     private void hold(byte[] earlier) {
         long holder = Native.create();
         try {
-            long end = System.currentTimeMillis() + options.leaseMs();
-            if (!Native.plan(holder, options.url(), NOTHING, options.natives(), 1,
-                    options.leaseMs(), false, earlier)) {
+            AtomicLong begun = new AtomicLong();
+            if (!ConnectionWait.get(options, () -> {
+                begun.set(System.currentTimeMillis());
+                return Native.plan(holder, options.url(), NOTHING, options.natives(), 1,
+                        options.leaseMs(), false, earlier);
+            })) {
                 throw new DrayException("option snapshot is \"" + name + "\", and this database"
                         + " has no snapshot that several scans can share (without the option, each"
                         + " scan has its own)");
             }
             part = Native.parts(holder)[0];
-            until = end;
+            until = begun.get() + options.leaseMs();
         } catch (Throwable failure) {
             Native.close(holder);
             throw failure;

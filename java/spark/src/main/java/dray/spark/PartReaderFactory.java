@@ -14,7 +14,6 @@ import org.apache.spark.util.CollectionAccumulator;
 /** Makes the readers of a scan's parts, at the executors. */
 final class PartReaderFactory implements PartitionReaderFactory {
     private static final long serialVersionUID = 1;
-    private static final String TOO_MANY_CONNECTIONS = "53300";
 
     private final DrayOptions options;
     private final String sql;
@@ -72,7 +71,7 @@ final class PartReaderFactory implements PartitionReaderFactory {
     @Override
     public PartitionReader<ColumnarBatch> createColumnarReader(InputPartition partition) {
         if (refused != null) {
-            throw explained(refused);
+            throw refused;
         }
         if (refusedPartitions.get(TaskContext.getPartitionId())) {
             throw new DrayException("a part can't be read after others of its table, by a job of"
@@ -94,21 +93,13 @@ final class PartReaderFactory implements PartitionReaderFactory {
     }
 
     private void open(long handle, int index) {
-        try {
+        ConnectionWait.run(options, () -> {
             if (parts.length > 0) {
                 Native.openPart(handle, parts[index], options.url(), options.natives());
             } else {
-                Native.openQuery(handle, options.url(), sql, options.natives());
+                Native.openQuery(handle, options.url(), sql, options.nativesOfWhole());
             }
-        } catch (DrayException failure) {
-            throw explained(failure);
-        }
-    }
-
-    private static DrayException explained(DrayException failure) {
-        return failure.sqlState().equals(TOO_MANY_CONNECTIONS) ? new DrayException(failure,
-                "option maxConnections limits those of a scan, and the driver has one more")
-                : failure;
+        });
     }
 
     @Override

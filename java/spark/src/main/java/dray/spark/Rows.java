@@ -20,7 +20,8 @@ final class Rows {
         List<String[]> rows = new ArrayList<>();
         long handle = Native.create();
         try (BufferAllocator allocator = allocator("dray rows", options)) {
-            Native.openQuery(handle, options.url(), sql, options.natives());
+            ConnectionWait.run(options, () ->
+                    Native.openQuery(handle, options.url(), sql, options.natives()));
             try (VectorSchemaRoot root = VectorSchemaRoot.create(
                     SparkTypes.arrowSchema(handle, allocator), allocator)) {
                 while (next(handle, options, allocator, root)) {

@@ -15,8 +15,8 @@ final class Session implements AutoCloseable {
     Session(DrayOptions options) {
         handle = Native.create();
         try {
-            Dialect dialect =
-                    Dialect.of(Native.openSession(handle, options.url(), options.natives()));
+            Dialect dialect = Dialect.of(ConnectionWait.get(options, () ->
+                    Native.openSession(handle, options.url(), options.natives())));
             statements = WriteStatements.of(dialect);
             if (dialect == Dialect.MYSQL) {
                 MysqlWrites.set(this);

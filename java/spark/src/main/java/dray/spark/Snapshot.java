@@ -3,6 +3,7 @@ package dray.spark;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicLong;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.util.CollectionAccumulator;
@@ -57,15 +58,18 @@ final class Snapshot {
         long handle = Native.create();
         try {
             // By the driver's clock: the lease begins at the server a little later.
-            long until = System.currentTimeMillis() + options.leaseMs();
+            AtomicLong begun = new AtomicLong(System.currentTimeMillis());
             byte[][] parts = {};
             Snapshots snapshots = Snapshots.of(context);
             NamedSnapshot named = options.snapshot() == null ? null : snapshots.named(options);
             if (named != null) {
                 named.plan(handle, options, sql, atMost, partial);
             }
-            if (named != null || Native.plan(handle, options.url(), sql, options.natives(),
-                    atMost, options.leaseMs(), partial, null)) {
+            if (named != null || ConnectionWait.get(options, () -> {
+                begun.set(System.currentTimeMillis());
+                return Native.plan(handle, options.url(), sql, options.natives(), atMost,
+                        options.leaseMs(), partial, null);
+            })) {
                 parts = Native.parts(handle);
                 checkColumns(SparkTypes.schema(handle), schema);
                 LOG.info("{} parts under one snapshot: {}{}", parts.length, sql,
@@ -77,6 +81,7 @@ final class Snapshot {
             }
             // The plan has locked the tables of PostgreSQL, so this stays true.
             facts.forEach(fact -> fact.check(options));
+            long until = begun.get() + options.leaseMs();
             Snapshot snapshot = new Snapshot(sql, handle, parts, until, snapshots, named);
             context.register(snapshot.receipts);
             context.register(snapshot.tasks);

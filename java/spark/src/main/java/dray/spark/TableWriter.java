@@ -54,8 +54,9 @@ final class TableWriter implements AutoCloseable {
         try (ArrowSchema struct = ArrowSchema.allocateNew(allocator)) {
             Data.exportSchema(allocator, schema, null, struct);
             try {
-                Native.beginWrite(handle, options.url(), options.natives(),
-                        new String[] {table.schema(), table.name()}, mode, struct.memoryAddress());
+                String[] name = {table.schema(), table.name()};
+                ConnectionWait.run(options, () -> Native.beginWrite(handle, options.url(),
+                        options.natives(), name, mode, struct.memoryAddress()));
             } finally {
                 struct.release();
             }

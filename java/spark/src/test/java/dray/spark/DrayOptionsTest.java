@@ -96,6 +96,19 @@ class DrayOptionsTest {
     }
 
     @Test
+    void connections() {
+        assertEquals(60, options("dbtable", "t").connectionWaitSeconds());
+        assertEquals(0, options("dbtable", "t", "connectionWait", "0").connectionWaitSeconds());
+        assertTrue(refused("dbtable", "t", "connectionWait", "-1").contains("from 0 to 86400"));
+        Map<String, String> given = Map.of("url", "mysql://localhost/shop", "dbtable", "t",
+                "maxConnections", "2", "batchRows", "9");
+        assertArrayEquals(new String[] {"batchRows", "9", "partitions", "1"},
+                new DrayOptions(given, false).nativesOfWhole());
+        assertArrayEquals(new String[0], options("dbtable", "t", "maxConnections", "2")
+                .nativesOfWhole());
+    }
+
+    @Test
     void pushDown() {
         assertTrue(options("dbtable", "t").isPushDown());
         assertTrue(options("dbtable", "t", "pushdown", "True").isPushDown());
