@@ -11,6 +11,8 @@ import java.util.Map;
 import java.util.OptionalLong;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.spark.sql.types.CalendarIntervalType;
@@ -89,6 +91,11 @@ final class DrayOptions implements Serializable {
     /** Batches of a task that may be on their way at a time, with the one that is filled. */
     private static final long BATCHES_WRITTEN = 8;
     private static final String NONFINITE_ERROR = "error";
+    private static final Pattern DECIMAL =
+            Pattern.compile("decimal\\(\\s*(\\d{1,3})\\s*(?:,\\s*(\\d{1,3})\\s*)?\\)");
+    /** The digits of Arrow's longest decimals. */
+    private static final int DIGITS_MAX = 76;
+    private static final double TIMEOUT_SECONDS_MAX = 10 * 365 * 86_400.0;
 
     private final LinkedHashMap<Name, String> values = new LinkedHashMap<>();
 
@@ -120,7 +127,11 @@ final class DrayOptions implements Serializable {
     private void checkValues(List<String> wrong) {
         for (Runnable value : List.<Runnable>of(this::atMost, this::bytesPerPartition,
                 this::leaseMs, this::connectionWaitSeconds, this::snapshot, this::isPushDown,
-                this::aggregation, this::isTruncate, this::taskMemory)) {
+                this::aggregation, this::isTruncate, this::taskMemory, this::batchRows,
+                this::batchBytes, this::checkNumeric,
+                () -> checkOneOf(Name.nonfinite, NONFINITE_ERROR, "null", "text"),
+                () -> checkOneOf(Name.extension, "auto", "always", "never"),
+                () -> checkTimeout(Name.connectTimeout), () -> checkTimeout(Name.readTimeout))) {
             check(wrong, value);
         }
         if (!wrong.isEmpty()) {
@@ -168,21 +179,24 @@ final class DrayOptions implements Serializable {
     /** These, and what is given for one write. */
     DrayOptions ofWrite(Map<String, String> given) {
         DrayOptions options = new DrayOptions(values);
+        List<String> wrong = new ArrayList<>();
         for (Map.Entry<String, String> option : new TreeMap<>(given).entrySet()) {
-            Name name = name(option.getKey());
-            if (name == Name.url || name == Name.dbtable) {
-                checkOwn(name, option.getValue());
-            }
-            if (!OF_WRITING.contains(name)) {
-                throw new DrayException("option " + name + " is for reading: " + name.meaning
-                        + " (writing takes " + OF_WRITING.stream().map(Name::name)
-                        .collect(Collectors.joining(", ")) + ")");
-            }
-            options.values.put(name, option.getValue().trim());
+            check(wrong, () -> {
+                Name name = name(option.getKey());
+                if (name == Name.url || name == Name.dbtable) {
+                    checkOwn(name, option.getValue());
+                }
+                if (!OF_WRITING.contains(name)) {
+                    throw new DrayException("option " + name + " is for reading: " + name.meaning);
+                }
+                options.values.put(name, option.getValue().trim());
+            });
         }
-        options.isTruncate();
-        options.batchRows();
-        options.batchBytes();
+        if (!wrong.isEmpty()) {
+            wrong.add("writing takes " + OF_WRITING.stream().map(Name::name)
+                    .collect(Collectors.joining(", ")));
+        }
+        options.checkValues(wrong);
         return options;
     }
 
@@ -349,7 +363,7 @@ final class DrayOptions implements Serializable {
         return values.get(Name.stagingSchema);
     }
 
-    /** How many rows make a batch that is written. */
+    /** How many rows make a batch. */
     long batchRows() {
         return number(Name.batchRows, 1, Integer.MAX_VALUE).orElse(BATCH_ROWS);
     }
@@ -402,6 +416,48 @@ final class DrayOptions implements Serializable {
         }
         return Stream.concat(Stream.of(natives()), Stream.of("partitions", "1"))
                 .toArray(String[]::new);
+    }
+
+    // Native code refuses the same values, but one after the other.
+
+    private void checkNumeric() {
+        String text = values.getOrDefault(Name.numeric, "text");
+        Matcher decimal = DECIMAL.matcher(text);
+        boolean isDecimal = decimal.matches();
+        if (isDecimal) {
+            int precision = Integer.parseInt(decimal.group(1));
+            int scale = decimal.group(2) == null ? 0 : Integer.parseInt(decimal.group(2));
+            isDecimal = precision > 0 && precision <= DIGITS_MAX && scale <= precision;
+        }
+        if (!isDecimal && !text.equals("text") && !text.equals("float64")) {
+            throw new DrayException("option numeric is \"" + text + "\", expected text, float64 or"
+                    + " decimal(PRECISION,SCALE) up to " + DIGITS_MAX + " digits");
+        }
+    }
+
+    private void checkOneOf(Name name, String... known) {
+        String text = values.get(name);
+        if (text != null && !List.of(known).contains(text)) {
+            throw new DrayException("option " + name + " is \"" + text + "\", expected one of "
+                    + String.join(", ", known));
+        }
+    }
+
+    private void checkTimeout(Name name) {
+        String text = values.get(name);
+        if (text != null && !isSeconds(text)) {
+            throw new DrayException("option " + name + " is \"" + text + "\", expected a number of"
+                    + " seconds above 0 and up to ten years");
+        }
+    }
+
+    private static boolean isSeconds(String text) {
+        try {
+            double seconds = Double.parseDouble(text);
+            return seconds > 0 && seconds <= TIMEOUT_SECONDS_MAX;
+        } catch (NumberFormatException notANumber) {
+            return false;
+        }
     }
 
     private OptionalLong number(Name name, long least, long most) {

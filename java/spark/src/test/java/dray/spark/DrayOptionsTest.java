@@ -11,6 +11,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.stream.Stream;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.TimeType;
@@ -51,6 +52,29 @@ class DrayOptionsTest {
         String both = refused("dbtable", "t", "numPartitions", "0", "pushDown", "maybe");
         assertTrue(both.contains("numPartitions is") && both.contains("; option pushDown"), both);
         assertFalse(both.contains("there are"), both);
+    }
+
+    /** Also those of native code. */
+    @Test
+    void allValuesThatAreWrongAreNamed() {
+        String[] wrong = {"numeric", "float", "nonfinite", "NULL", "extension", "yes",
+            "connectTimeout", "0", "readTimeout", "soon", "batchRows", "0", "batchBytes", "1k"};
+        String said = refused(Stream.concat(Stream.of("dbtable", "t"), Stream.of(wrong))
+                .toArray(String[]::new));
+        for (int i = 0; i < wrong.length; i += 2) {
+            String part = "option " + wrong[i] + " is \"" + wrong[i + 1] + "\", expected ";
+            assertTrue(said.contains(part), said);
+        }
+        for (String numeric : new String[] {"text", "float64", "decimal(38,10)", "decimal(9)",
+            "decimal( 76 , 76 )"}) {
+            options("dbtable", "t", "numeric", numeric, "nonfinite", "null", "extension", "auto",
+                    "connectTimeout", "0.5", "readTimeout", "3e2");
+        }
+        for (String numeric : new String[] {"decimal(0,0)", "decimal(77,0)", "decimal(9,10)",
+            "decimal(9,-1)", "decimal", "Text"}) {
+            assertTrue(refused("dbtable", "t", "numeric", numeric).contains("up to 76 digits"));
+        }
+        assertTrue(refused("dbtable", "t", "readTimeout", "NaN").contains("ten years"));
     }
 
     @Test
@@ -142,7 +166,13 @@ class DrayOptionsTest {
                     () -> table.ofWrite(Map.of(wrong, "1"))).getMessage();
             assertTrue(said.contains("option " + wrong + " is for reading"), said);
         }
-        assertThrows(DrayException.class, () -> table.ofWrite(Map.of("truncate", "yes")));
+        String said = assertThrows(DrayException.class, () -> table.ofWrite(Map.of("truncate",
+                "yes", "lease", "1", "batchSize", "2", "readTimeout", "0"))).getMessage();
+        for (String part : new String[] {"option truncate is \"yes\"",
+            "option lease is for reading", "no option batchSize: ", "option readTimeout is \"0\"",
+            "writing takes url, dbtable"}) {
+            assertTrue(said.contains(part), said);
+        }
     }
 
     @Test
