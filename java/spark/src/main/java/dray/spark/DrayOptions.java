@@ -30,6 +30,7 @@ final class DrayOptions implements Serializable {
     /** What option names stand for. The README has the same table. */
     enum Name {
         url("where to connect"),
+        servers("the Dray servers that read the parts of each other's plans"),
         dbtable("a table, or anything else that may stand after FROM"),
         query("a SELECT"),
         numPartitions("the most parts that a scan is divided into"),
@@ -91,6 +92,9 @@ final class DrayOptions implements Serializable {
     /** Batches of a task that may be on their way at a time, with the one that is filled. */
     private static final long BATCHES_WRITTEN = 8;
     private static final String NONFINITE_ERROR = "error";
+    /** A host, or an IPv6 address in brackets, and perhaps a port. */
+    private static final Pattern SERVER =
+            Pattern.compile("(?:\\[[0-9A-Fa-f:.%]+]|[^\\s,:/?@\\[\\]]+)(?::[0-9]{1,5})?");
     private static final Pattern DECIMAL =
             Pattern.compile("decimal\\(\\s*(\\d{1,3})\\s*(?:,\\s*(\\d{1,3})\\s*)?\\)");
     /** The digits of Arrow's longest decimals. */
@@ -129,7 +133,7 @@ final class DrayOptions implements Serializable {
                 this::leaseMs, this::connectionWaitSeconds, this::snapshot, this::isPushDown,
                 this::aggregation, this::isTruncate, this::taskMemory, this::batchRows,
                 this::batchBytes, this::checkNumeric,
-                () -> checkOneOf(Name.nonfinite, NONFINITE_ERROR, "null", "text"),
+                this::servers, () -> checkOneOf(Name.nonfinite, NONFINITE_ERROR, "null", "text"),
                 () -> checkOneOf(Name.extension, "auto", "always", "never"),
                 () -> checkTimeout(Name.connectTimeout), () -> checkTimeout(Name.readTimeout))) {
             check(wrong, value);
@@ -238,6 +242,47 @@ final class DrayOptions implements Serializable {
     /** Where to connect. It may have a password, so it is in no message. */
     String url() {
         return values.getOrDefault(Name.url, "");
+    }
+
+    /** The servers that read parts in turn, as the option names them; none if the url's does. */
+    private List<String> servers() {
+        String text = values.get(Name.servers);
+        if (text == null) {
+            return List.of();
+        }
+        if (!url().startsWith("dray://") && !url().startsWith("drays://")) {
+            throw new DrayException("option servers is for Dray servers, and the url is not"
+                    + " dray://HOST or drays://HOST");
+        }
+        List<String> servers = Stream.of(text.split(",", -1)).map(String::trim).toList();
+        for (String server : servers) {
+            if (!SERVER.matcher(server).matches()) {
+                throw new DrayException("option servers has \"" + server + "\", expected hosts with"
+                        + " or without ports, with commas between: HOST,HOST:PORT");
+            }
+        }
+        return servers;
+    }
+
+    /** Where an attempt at a task reads a part: each attempt at the next server. */
+    String urlOfPart(int index, int attempt) {
+        List<String> servers = servers();
+        if (servers.isEmpty()) {
+            return url();
+        }
+        String server = servers.get((int) (((long) index + attempt) % servers.size()));
+        int end = url().indexOf('?') < 0 ? url().length() : url().indexOf('?');
+        String before = url().substring(0, end);
+        int host = Math.max(before.indexOf("://") + "://".length(), before.lastIndexOf('@') + 1);
+        int path = before.indexOf('/', host) < 0 ? end : before.indexOf('/', host);
+        String port = portOf(server).isEmpty() ? portOf(before.substring(host, path)) : "";
+        return before.substring(0, host) + server + port + url().substring(path);
+    }
+
+    /** With its colon; empty if there is none. */
+    private static String portOf(String server) {
+        int colon = server.lastIndexOf(':');
+        return colon < 0 || server.endsWith("]") ? "" : server.substring(colon);
     }
 
     /** Whether statements of both can be one: only what is read may differ. */

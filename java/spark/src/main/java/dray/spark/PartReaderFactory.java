@@ -93,9 +93,11 @@ final class PartReaderFactory implements PartitionReaderFactory {
     }
 
     private void open(long handle, int index) {
+        TaskContext task = TaskContext.get();
+        String url = options.urlOfPart(index, task == null ? 0 : task.attemptNumber());
         ConnectionWait.run(options, () -> {
             if (parts.length > 0) {
-                Native.openPart(handle, parts[index], options.url(), options.natives());
+                Native.openPart(handle, parts[index], url, options.natives());
             } else {
                 Native.openQuery(handle, options.url(), sql, options.nativesOfWhole());
             }

@@ -10,6 +10,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
 import org.apache.spark.sql.types.DataType;
@@ -45,13 +46,38 @@ class DrayOptionsTest {
         String said = refused("dbtabel", "t", "numPartition", "2", "fetchSize", "9", "lease", "no");
         for (String part : new String[] {"no option dbtabel: dbtable is the nearest",
             "no option numPartition: numPartitions is", "no option fetchSize: rows come as",
-            "option lease is \"no\", expected a number", "there are url, dbtable, "}) {
+            "option lease is \"no\", expected a number", "there are url, servers, dbtable, "}) {
             assertTrue(said.contains(part), said);
         }
         assertFalse(said.contains("is needed"), said);
         String both = refused("dbtable", "t", "numPartitions", "0", "pushDown", "maybe");
         assertTrue(both.contains("numPartitions is") && both.contains("; option pushDown"), both);
         assertFalse(both.contains("there are"), both);
+    }
+
+    private static List<String> urlsOfParts(String url, String servers) {
+        DrayOptions options = new DrayOptions(
+                Map.of("url", url, "servers", servers, "dbtable", "t"), false);
+        return List.of(options.urlOfPart(0, 0), options.urlOfPart(1, 0),
+                options.urlOfPart(0, 1), options.urlOfPart(1, 1));
+    }
+
+    @Test
+    void serversThatReadParts() {
+        assertEquals("dray://localhost", options("dbtable", "t").urlOfPart(7, 1));
+        String url = "drays://to/k@en@a:7654/files?plain_token=true";
+        String one = "drays://to/k@en@b:7654/files?plain_token=true";
+        String two = "drays://to/k@en@[::1]:99/files?plain_token=true";
+        assertEquals(List.of(one, two, two, one), urlsOfParts(url, "b, [::1]:99"));
+        assertEquals("dray://c", urlsOfParts("dray://[::2]", "b,c").get(1));
+        assertEquals("dray://[::1]:5", urlsOfParts("dray://a:5", "b,[::1]").get(1));
+        assertEquals("dray://b:5?x=@", urlsOfParts("dray://a:5?x=@", "b,c").get(0));
+        for (String wrong : new String[] {"", "a,,b", "a b", "dray://a", "a:x", "a/b"}) {
+            assertTrue(refused("dbtable", "t", "servers", wrong).contains("HOST,HOST:PORT"));
+        }
+        String said = assertThrows(DrayException.class,
+                () -> urlsOfParts("postgresql://a/b", "c")).getMessage();
+        assertTrue(said.contains("option servers is for Dray servers"), said);
     }
 
     /** Also those of native code. */
