@@ -47,6 +47,29 @@ def test_receipts_prove_a_scan_and_its_snapshot_is_given_up(
     wait_for(lambda: snapshots(postgres) == 0)
 
 
+def metric(spark: SparkSession, name: str) -> str | None:
+    """A metric of the last query, as Spark's UI shows it."""
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    store = spark._jsparkSession.sharedState().statusStore()
+    execution = store.executionsList().last().executionId()
+    values, nodes = store.executionMetrics(execution), store.planGraph(execution).allNodes()
+    for i in range(nodes.size()):
+        metrics = nodes.apply(i).metrics()
+        for found in (metrics.apply(j) for j in range(metrics.size())):
+            if found.name() == name and values.contains(found.accumulatorId()):
+                return str(values.apply(found.accumulatorId()))
+    return None
+
+
+def test_metrics(spark: SparkSession, postgres: PostgresServer) -> None:
+    orders = load(spark, postgres.uri(), dbtable="orders", numPartitions=4)
+    assert len(orders.select("id", "x").collect()) == ORDERS
+    assert metric(spark, "parts with a receipt") == "4"
+    peak = int((metric(spark, "peak bytes of batches") or "0").replace(",", ""))
+    # At least the batch of a part: numbers of four and of eight bytes.
+    assert ORDERS // 8 * 12 < peak < 64 << 20
+
+
 def test_columns_and_limits_are_pushed(spark: SparkSession, postgres: PostgresServer) -> None:
     orders = load(spark, postgres.uri(), dbtable="orders", numPartitions=4)
     start = postgres.log_bytes()

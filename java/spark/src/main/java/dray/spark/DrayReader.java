@@ -102,7 +102,8 @@ final class DrayReader implements PartitionReader<ColumnarBatch> {
 
     @Override
     public CustomTaskMetric[] currentMetricsValues() {
-        return new CustomTaskMetric[] {PartsRead.of(isWhole ? 1 : 0)};
+        return new CustomTaskMetric[] {PartsRead.of(isWhole ? 1 : 0),
+            PeakBytes.of(allocator.getPeakMemoryAllocation())};
     }
 
     @Override

@@ -65,7 +65,7 @@ final class DrayScan implements Scan, Batch, SupportsReportStatistics {
 
     @Override
     public CustomMetric[] supportedCustomMetrics() {
-        return new CustomMetric[] {new PartsRead()};
+        return new CustomMetric[] {new PartsRead(), new PeakBytes()};
     }
 
     @Override

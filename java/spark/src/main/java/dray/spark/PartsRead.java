@@ -18,16 +18,6 @@ public final class PartsRead extends CustomSumMetric {
     }
 
     static CustomTaskMetric of(long parts) {
-        return new CustomTaskMetric() {
-            @Override
-            public String name() {
-                return NAME;
-            }
-
-            @Override
-            public long value() {
-                return parts;
-            }
-        };
+        return new TaskMetric(NAME, parts);
     }
 }
