@@ -45,6 +45,7 @@ pub(crate) fn describe(
     let connection = connect(handle, uri, &options)?;
     let dialect = connection.dialect();
     options.query.plan_only = true;
+    options.query.estimate = true;
     let mut results =
         Connection::query_with(connection, sql, &options.query, Some(handle.watch()))?;
     let schema = Arc::new(spark_schema(&results.schema())?);

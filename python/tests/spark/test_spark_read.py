@@ -110,15 +110,21 @@ def test_no_column_is_read_for_a_count(spark: SparkSession, postgres: PostgresSe
     assert "SELECT 1 AS dray_row FROM orders" in postgres.log(start)
 
 
-def test_estimates_are_the_planners(spark: SparkSession, postgres: PostgresServer) -> None:
+def test_estimates_are_the_planners(
+    spark: SparkSession, postgres: PostgresServer, maria: MariaServer
+) -> None:
     spark.conf.set("spark.sql.cbo.enabled", "true")
     try:
-        orders = load(spark, postgres.uri(), dbtable="orders")
-        stats = orders._jdf.queryExecution().optimizedPlan().stats()
+        stats, of_maria = (
+            load(spark, url, dbtable="orders")._jdf.queryExecution().optimizedPlan().stats()
+            for url in (postgres.uri(), maria.uri())
+        )
     finally:
         spark.conf.unset("spark.sql.cbo.enabled")
     assert stats.rowCount().get() == ORDERS
     assert 1_000_000 < int(str(stats.sizeInBytes())) < 100_000_000
+    # It counts from samples.
+    assert ORDERS // 2 < int(str(of_maria.rowCount().get())) < 2 * ORDERS
 
 
 def test_the_number_of_parts(spark: SparkSession, postgres: PostgresServer) -> None:

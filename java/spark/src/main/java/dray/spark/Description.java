@@ -11,6 +11,18 @@ import org.apache.spark.sql.types.StructType;
  * @param bytes   of Arrow data that it expects; -1 if unknown
  */
 record Description(StructType schema, Dialect dialect, long rows, long bytes) {
+    /** What Spark counts for a row, beside its columns. */
+    private static final long ROW_BYTES = 8;
+
+    /** The bytes that are expected, or those of so many rows in Spark; -1 if unknown. */
+    long aboutBytes() {
+        if (bytes >= 0 || rows < 0) {
+            return bytes;
+        }
+        long ofRow = ROW_BYTES + schema.defaultSize();
+        return rows > Long.MAX_VALUE / ofRow ? Long.MAX_VALUE : rows * ofRow;
+    }
+
     /** Asks the server, which plans the statement and does not run it. */
     static Description of(DrayOptions options, String sql) {
         long handle = Native.create();

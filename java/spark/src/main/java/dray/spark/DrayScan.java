@@ -137,7 +137,7 @@ final class DrayScan implements Scan, Batch, SupportsReportStatistics {
         }
         if (snapshot == null || snapshot.isOutdated() || !snapshot.handOut()) {
             snapshot = Snapshot.take(options, statement.sql(), schema, facts, atMost,
-                    partial != null, SparkContext.getOrCreate());
+                    partial != null, this::expected, SparkContext.getOrCreate());
             stages.beginSnapshot();
         }
         return snapshot;

@@ -4,6 +4,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Supplier;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.util.CollectionAccumulator;
@@ -16,6 +17,8 @@ import org.slf4j.LoggerFactory;
  */
 final class Snapshot {
     private static final Logger LOG = LoggerFactory.getLogger(Snapshot.class);
+    /** What several tasks would read quicker than one. */
+    private static final long LARGE_BYTES = 64L << 20;
 
     private final String sql;
     private final long handle;
@@ -54,7 +57,7 @@ final class Snapshot {
 
     /** Plans a statement, and holds the snapshot. */
     static Snapshot take(DrayOptions options, String sql, StructType schema, List<Facts> facts,
-            int atMost, boolean partial, SparkContext context) {
+            int atMost, boolean partial, Supplier<Description> expected, SparkContext context) {
         long handle = Native.create();
         try {
             // By the driver's clock: the lease begins at the server a little later.
@@ -74,6 +77,10 @@ final class Snapshot {
                 checkColumns(SparkTypes.schema(handle), schema);
                 LOG.info("{} parts under one snapshot: {}{}", parts.length, sql,
                         parts.length > 1 ? "" : " (one part: " + Native.reason(handle) + ")");
+            } else if (isLarge(options, expected)) {
+                LOG.warn("one part of about {} MiB, which one task reads: to read it in parts, run"
+                        + " dray serve --source NAME=URL and give its url, dray://HOST/NAME: {}",
+                        expected.get().aboutBytes() >> 20, sql);
             } else {
                 LOG.info("one part, read as a whole: the database's snapshots can't be given to"
                         + " other processes (dray serve can hold those of MySQL and MariaDB): {}",
@@ -91,6 +98,11 @@ final class Snapshot {
             Native.close(handle);
             throw failure;
         }
+    }
+
+    /** Whether a statement is large, and is read as a whole because the url is of MySQL itself. */
+    static boolean isLarge(DrayOptions options, Supplier<Description> expected) {
+        return options.isMySql() && expected.get().aboutBytes() > LARGE_BYTES;
     }
 
     /** Refuses columns other than those that Spark was told of. */
