@@ -2,51 +2,29 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
-from hive_servers import SPARK
-from hosted import Source
+import written
+from drivers import driver
+from hosted import Database, Source
 from meanwhile import SLOW, SOME_BYTES, quiet
-from spark_cluster import WORKERS, Cluster, wait_for
-
-from lab.spark import standalone
-
-PROGRAM = Path(__file__).with_name("reading_driver.py")
+from spark_cluster import Cluster, wait_for
 
 
 @contextmanager
-def driver(cluster: Cluster, source: Source, lease: int) -> Iterator[None]:
+def reading(cluster: Cluster, source: Source, lease: int) -> Iterator[None]:
     """A driver of its own reads the table over slow links, and is killed at the end."""
-    host = cluster.switch["driver"]
-    words = [*host.inside, sys.executable, str(PROGRAM), source.uri, str(lease)]
-    settings = (f"{name}={value}" for name, value in cluster.settings().items())
-    environment = os.environ | standalone.environment(SPARK, host.address)
-    environment["PYTHONPATH"] = os.pathsep.join(standalone.packages(SPARK))
-    program = subprocess.Popen([*words, *settings], env=environment)
-    try:
-        wait_for(lambda: all(map(cluster.executor, WORKERS)) or program.poll() is not None)
+    with driver(cluster, "reading_driver.py", source.uri, str(lease)) as program:
         cluster.rates(worker_1=SLOW, worker_2=SLOW)
         cluster.await_bytes("worker-1", 2 * SOME_BYTES, lambda: program.poll() is None)
         assert source.database
         wait_for(lambda: len(source.database.sessions()) > 1)
         yield
-    finally:
-        # Python's part of it, and the JVM.
-        for pid in host.processes():
-            os.kill(pid, signal.SIGKILL)
-        program.wait()
-        host.mend()
-        wait_for(lambda: not any(cluster.executor(worker) for worker in WORKERS))
 
 
 def test_a_driver_is_killed(cluster: Cluster, postgres_source: Source) -> None:
-    with driver(cluster, postgres_source, lease=600):
+    with reading(cluster, postgres_source, lease=600):
         pass
     # Nobody waits for the lease: PostgreSQL sees that the connection has ended.
     assert postgres_source.database
@@ -56,7 +34,7 @@ def test_a_driver_is_killed(cluster: Cluster, postgres_source: Source) -> None:
 def test_a_driver_is_killed_whose_snapshot_a_server_holds(
     cluster: Cluster, served_source: Source
 ) -> None:
-    with driver(cluster, served_source, lease=20):
+    with reading(cluster, served_source, lease=20):
         pass
     # The server holds the snapshot until the lease is over.
     wait_for(lambda: quiet(served_source))
@@ -66,8 +44,23 @@ def test_a_driver_is_cut_off(cluster: Cluster, postgres_source: Source) -> None:
     database = postgres_source.database
     assert database
     address = cluster.switch["driver"].address
-    with driver(cluster, postgres_source, lease=20):
+    with reading(cluster, postgres_source, lease=20):
         assert (address, "idle in transaction") in database.sessions()
         cluster.switch["driver"].cut()
         # PostgreSQL can't know, and ends the snapshot with its lease.
         wait_for(lambda: address not in [host for host, _ in database.sessions()])
+
+
+def test_a_driver_is_killed_that_writes(cluster: Cluster, postgres: Database) -> None:
+    postgres.run(written.DDL)
+    cluster.rates(worker_1=SLOW, worker_2=SLOW)
+    address = cluster.switch["worker-1"].address
+    with driver(cluster, "writing_driver.py", postgres.uri()) as program:
+        wait_for(
+            lambda: written.is_writing(postgres, address, SOME_BYTES) or program.poll() is not None
+        )
+        assert program.poll() is None
+    wait_for(lambda: written.has_ended(postgres))
+    assert written.rows(postgres) == written.NOTHING
+    (left,) = written.unfinished(postgres)
+    postgres.run(f"DROP TABLE {left}")

@@ -8,8 +8,9 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+import written
 from accounts import ROWS, check
-from hosted import Source
+from hosted import Database, Source
 from meanwhile import PARTS, SLOW, SOME_BYTES, changing, failed_tasks, quiet, reading
 from spark_cluster import Cluster, wait_for
 
@@ -65,3 +66,21 @@ def test_the_source_is_cut_off(cluster: Cluster, spark: SparkSession, source: So
         time.sleep(5)
         cluster.switch["source"].mend()
     assert accounts.count() == ROWS
+
+
+def test_an_executor_is_killed_that_writes(
+    cluster: Cluster, spark: SparkSession, postgres: Database
+) -> None:
+    postgres.run(written.DDL)
+    before = failed_tasks(spark)
+    cluster.rates(worker_1=SLOW, worker_2=SLOW)
+    address = cluster.switch["worker-1"].address
+    with reading(spark, lambda: written.write(spark, postgres.uri())) as is_alive:
+        wait_for(lambda: written.is_writing(postgres, address, SOME_BYTES) or not is_alive())
+        executor = cluster.executor("worker-1")
+        assert is_alive() and executor
+        os.kill(executor, signal.SIGKILL)
+    assert failed_tasks(spark) > before
+    assert written.rows(postgres) == written.WHOLE
+    assert written.unfinished(postgres) == []
+    wait_for(lambda: written.has_ended(postgres))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import written
 from accounts import check
-from hosted import Source
+from hosted import Database, Source
 from meanwhile import PARTS, SOME_BYTES, changing, quiet, reading
 from spark_cluster import Cluster, wait_for
 
@@ -42,3 +43,17 @@ def test_tasks_have_copies(cluster: Cluster, spark: SparkSession, source: Source
         if source.database:
             # The statements of tasks that were killed have ended, too.
             wait_for(lambda: quiet(source))
+
+
+def test_tasks_that_write_have_copies(
+    cluster: Cluster, spark: SparkSession, postgres: Database
+) -> None:
+    """The rows of one of them are in the table."""
+    postgres.run(written.DDL)
+    before = copies(spark)
+    cluster.rates(worker_2="4mbit")
+    written.write(spark, postgres.uri())
+    assert copies(spark) > before
+    assert written.rows(postgres) == written.WHOLE
+    assert written.unfinished(postgres) == []
+    wait_for(lambda: written.has_ended(postgres))
