@@ -91,7 +91,7 @@ def test_two_scans_at_a_time(
 def test_tasks_that_write(
     spark: SparkSession, postgres: PostgresServer, few: Callable[[int], None], tmp_path: Path
 ) -> None:
-    few(2)
+    few(3)
     begin = tmp_path / "begin"
 
     def make(index: int, numbers: Iterator[int]) -> Iterator[int]:

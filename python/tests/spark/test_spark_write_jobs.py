@@ -243,3 +243,84 @@ def test_a_commit_without_an_answer(spark: SparkSession, target: PostgresServer)
     assert len(proxy.deaf) == 1
     assert rows(target, SUM) == whole()
     assert unfinished(target) == []
+
+
+class Lost(Deaf):
+    """Loses the COMMIT itself, and somebody drops the staging table."""
+
+    def __init__(self, server: PostgresServer) -> None:
+        super().__init__(server)
+        self.target = server
+        self.dropped = threading.Event()
+
+    def up(self, client: socket.socket, server: socket.socket) -> None:
+        moves = False
+        while data := client.recv(1 << 16):
+            moves = moves or b"OVERRIDING SYSTEM VALUE" in data
+            if moves and b"COMMIT" in data:
+                self.deaf.append(server)
+                server.shutdown(socket.SHUT_RDWR)
+                try:
+                    (staging,) = unfinished(self.target)
+                    self.target.run(f"DROP TABLE {staging}")
+                finally:
+                    self.dropped.set()
+                return
+            server.sendall(data)
+
+    def down(self, server: socket.socket, client: socket.socket) -> None:
+        super().down(server, client)
+        if server in self.deaf:
+            # The client notices nothing before.
+            self.dropped.wait()
+
+
+def test_a_commit_that_was_not_done(spark: SparkSession, target: PostgresServer) -> None:
+    """A staging table that is gone does not prove that it was."""
+    proxy = Lost(target)
+    try:
+        failure(lambda: save(spark.range(ROWS), proxy.uri, "target"))
+    finally:
+        proxy.close()
+    assert len(proxy.deaf) == 1
+    assert rows(target, SUM) == OLD
+    assert unfinished(target) == []
+
+
+def test_what_killed_drivers_have_left(spark: SparkSession, target: PostgresServer) -> None:
+    meaning = (
+        'rows that Spark application gone writes into "public"."target", while its driver holds '
+        "a lock"
+    )
+    comments = {
+        # Nobody has its lock, but an attempt still writes.
+        "left": meaning,
+        "held": meaning,
+        "of another table": meaning.replace("target", "targets"),
+        "of another writer": meaning.partition(",")[0],
+        "of nobody": "",
+    }
+    tables = {what: f"dray_unfinished_target_{i:016x}" for i, what in enumerate(comments)}
+    for what, table in tables.items():
+        target.run(f"CREATE TABLE {table} (id bigint)")
+        target.run(f"COMMENT ON TABLE {table} IS '{comments[what]}'")
+    open_one = target.connect()
+    open_one.execute("BEGIN")
+    open_one.execute(f"INSERT INTO {tables['left']} VALUES (1)")
+    del tables["left"]
+    try:
+        with target.connect() as driver:
+            key = f"{0x44524159 << 32} + '{tables['held']}'::regclass::oid::bigint"
+            driver.execute(f"SELECT pg_advisory_lock({key})")
+            save(spark.range(ROWS), target.uri(), "target")
+            assert sorted(unfinished(target)) == sorted(tables.values())
+        assert "terminating connection" in failure(lambda: open_one.execute("SELECT 1"))
+        target.run("TRUNCATE target", "INSERT INTO target VALUES (-1)")
+        save(spark.range(ROWS), target.uri(), "target")
+        held = tables.pop("held")
+        assert held not in unfinished(target)
+        assert sorted(unfinished(target)) == sorted(tables.values())
+        assert rows(target, SUM) == whole()
+    finally:
+        for table in unfinished(target):
+            target.run(f"DROP TABLE {table}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 import time
@@ -338,3 +339,37 @@ def test_a_commit_without_an_answer(
     assert len(proxy.deaf) == 1
     assert target.rows(SUM) == (WHOLE if is_done else OLD)
     assert unfinished(target) == []
+
+
+def test_what_killed_drivers_have_left(spark: SparkSession, target: MariaServer) -> None:
+    meaning = (
+        f"rows that Spark application gone writes into `{DATABASE}`.`target`, while its driver "
+        "holds a lock"
+    )
+    marks = {"left": 0, "held": 0, "committed": 1, "of another writer": 0}
+    tables = {what: f"dray_unfinished_target_{i:016x}" for i, what in enumerate(marks)}
+    for what, table in tables.items():
+        comment = "" if what == "of another writer" else meaning
+        target.run(
+            f"CREATE TABLE {table} (id bigint) COMMENT = '{comment}'",
+            f"CREATE TABLE {table}_end (is_committed integer PRIMARY KEY) COMMENT = '{comment}'",
+            f"INSERT INTO {table}_end VALUES ({marks[what]})",
+        )
+
+    def both(*of: str) -> list[str]:
+        return sorted(tables[what] + end for what in of for end in ("", "_end"))
+
+    try:
+        with contextlib.closing(target.connect()) as driver:
+            digits = tables["held"][-16:]
+            driver.cursor().execute(f"SELECT GET_LOCK('dray job {digits}', 0)")
+            save(spark.range(ROWS), target.uri(), "target")
+            stay = both("held", "committed", "of another writer")
+            assert sorted(unfinished(target)) == stay
+        target.run("DELETE FROM target WHERE id >= 0")
+        save(spark.range(ROWS), target.uri(), "target")
+        assert sorted(unfinished(target)) == both("committed", "of another writer")
+        assert target.rows(SUM) == WHOLE
+    finally:
+        for table in unfinished(target):
+            target.run(f"DROP TABLE {table}")

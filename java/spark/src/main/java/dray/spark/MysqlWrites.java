@@ -2,10 +2,14 @@ package dray.spark;
 
 import java.util.List;
 import java.util.Set;
+import java.util.TreeSet;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.apache.spark.sql.types.StructType;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * Writing into MySQL and MariaDB. DROP is no part of a transaction there, so a commit leaves a mark
@@ -17,6 +21,7 @@ import java.util.stream.Stream;
  * </pre>
  */
 final class MysqlWrites implements WriteStatements {
+    private static final Logger LOG = LoggerFactory.getLogger(MysqlWrites.class);
     /** A name with or without that of its database. */
     private static final String IDENTIFIER = "(`(?:[^`]|``)+`|[0-9A-Za-z$_\\u0080-\\uffff]+)";
     private static final Pattern NAME =
@@ -27,6 +32,7 @@ final class MysqlWrites implements WriteStatements {
     private static final String DENIED_OR_WRONG = "42000";
     private static final Set<String> TABLES = Set.of("BASE TABLE", "SYSTEM VERSIONED");
     private static final String MARK = "_end";
+    private static final String NO_TABLE = "42S02";
     /** How often the locks of tasks that should have ended are waited for, and how long. */
     private static final int TRIES = 10;
     private static final int TRY_SECONDS = 2;
@@ -133,8 +139,83 @@ final class MysqlWrites implements WriteStatements {
         }
     }
 
+    /**
+     * The name of a staging table's lock. The table's own name is not in it: {@link #endAttempts}
+     * would end the sessions of others that just try to get it.
+     */
+    private static String lockOf(TableName staging) {
+        return literal("dray job " + staging.randomDigits());
+    }
+
+    @Override
+    public void lock(Session session, TableName staging) {
+        session.run("SELECT GET_LOCK(" + lockOf(staging) + ", " + TRY_SECONDS + ")");
+    }
+
+    @Override
+    public void dropAbandoned(Session session, TableName target, String schema) {
+        if (!hasOneServer(session)) {
+            return;
+        }
+        String prefix = target.unfinishedPrefix();
+        Set<String> left = new TreeSet<>();
+        for (List<String> row : session.ask(2, "SELECT table_name, table_comment"
+                + " FROM information_schema.tables WHERE table_schema = " + literal(schema)
+                + " AND LEFT(table_name, " + prefix.codePointCount(0, prefix.length()) + ") = "
+                + literal(prefix))) {
+            if (StagingTable.isMeaning(row.get(1), target)) {
+                left.add(row.get(0).endsWith(MARK)
+                        ? row.get(0).substring(0, row.get(0).length() - MARK.length())
+                        : row.get(0));
+            }
+        }
+        for (String name : left) {
+            dropUnlocked(session, new TableName(Dialect.MYSQL, schema, name));
+        }
+    }
+
+    /** Whether no other server has the same tables, and locks of its own. */
+    private static boolean hasOneServer(Session session) {
+        return session.ask(2, "SHOW GLOBAL VARIABLES WHERE variable_name IN ('wsrep_on',"
+                + " 'group_replication_group_name') AND value NOT IN ('', 'OFF', '0')").isEmpty();
+    }
+
+    private void dropUnlocked(Session session, TableName left) {
+        String lock = lockOf(left);
+        try {
+            if ("1".equals(session.ask(1, "SELECT GET_LOCK(" + lock + ", 0)").get(0).get(0))) {
+                try {
+                    StagingTable staging = new StagingTable(left, List.of(), new StructType());
+                    // Somebody may have to know that a commit without an answer was done.
+                    if (!isMarked(session, staging)) {
+                        drop(session, staging);
+                        LOG.info("dropped {}, which a driver has left that was killed",
+                                left.sql());
+                    }
+                } finally {
+                    session.run("SELECT RELEASE_LOCK(" + lock + ")");
+                }
+            }
+        } catch (DrayException failure) {
+            LOG.warn("{} is left of a driver that was killed, drop it: {}", left.sql(),
+                    failure.getMessage());
+        }
+    }
+
+    private boolean isMarked(Session session, StagingTable staging) {
+        try {
+            return isCommitted(session, staging, "");
+        } catch (DrayException failure) {
+            if (failure.sqlState().equals(NO_TABLE)) {
+                return false;
+            }
+            throw failure;
+        }
+    }
+
     @Override
     public void create(Session session, StagingTable staging, String meaning) {
+        lock(session, staging.table());
         String end = " ENGINE = InnoDB COMMENT = " + literal(meaning);
         try {
             session.run("CREATE TABLE " + staging.table().sql() + " (" + staging.definitions()
@@ -157,13 +238,14 @@ final class MysqlWrites implements WriteStatements {
     }
 
     @Override
-    public void begin(Session session, StagingTable staging, boolean isOverwriting) {
+    public String begin(Session session, StagingTable staging, boolean isOverwriting) {
         endAttempts(session, staging);
         // READ COMMITTED moves rows without locking those of other attempts. Only REPEATABLE READ
         // keeps others from adding rows to a table that was emptied.
         session.run("SET TRANSACTION ISOLATION LEVEL "
                 + (isOverwriting ? "REPEATABLE READ" : "READ COMMITTED"));
         session.run("START TRANSACTION");
+        return "";
     }
 
     /** Ends the connections that run a statement on the staging table. */
@@ -209,7 +291,7 @@ final class MysqlWrites implements WriteStatements {
 
     /** The lock of the row waits for the transaction. */
     @Override
-    public boolean isCommitted(Session session, StagingTable staging) {
+    public boolean isCommitted(Session session, StagingTable staging, String transaction) {
         List<List<String>> rows =
                 session.ask(1, "SELECT is_committed FROM " + markTable(staging) + " FOR UPDATE");
         if (rows.size() != 1) {
@@ -219,7 +301,7 @@ final class MysqlWrites implements WriteStatements {
     }
 
     @Override
-    public String signOfCommit(StagingTable staging) {
+    public String signOfCommit(StagingTable staging, String transaction) {
         return "the row of the table " + markTable(staging) + " is 1";
     }
 

@@ -3,12 +3,15 @@ package dray.spark;
 import java.util.List;
 import java.util.Set;
 import java.util.stream.Collectors;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * Writing into PostgreSQL. The transaction of a commit also drops the staging table: if that is
  * there afterwards, the transaction was undone.
  */
 final class PostgresWrites implements WriteStatements {
+    private static final Logger LOG = LoggerFactory.getLogger(PostgresWrites.class);
     private static final String FOREIGN = "f";
     private static final String VIEW = "v";
     /** What of {@code pg_class} takes rows: tables, partitioned and foreign ones, views. */
@@ -16,12 +19,17 @@ final class PostgresWrites implements WriteStatements {
     private static final Set<String> NO_NAME = Set.of("22023", "42602");
     private static final String NO_PERMISSION = "42501";
     private static final String NO_TABLE = "42P01";
+    private static final String COMMITTED = "committed";
+    private static final String ABORTED = "aborted";
     static final String LOCK_NOT_AVAILABLE = "55P03";
     /** How long readers are waited for: the job itself may be one, until it ends. */
     private static final String PATIENCE = "60s";
     /** How often the locks of tasks that should have ended are waited for. */
     private static final int TRIES = 10;
-    private static final String TRY = "2s";
+    private static final String BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;"
+            + " SET LOCAL lock_timeout = '2s'";
+    /** The locks of staging tables have their oids below it: "DRAY" in the upper half. */
+    private static final long LOCKS = 0x44524159L << 32;
 
     @Override
     public Target find(Session session, String name) {
@@ -126,24 +134,70 @@ final class PostgresWrites implements WriteStatements {
             }
             throw failure;
         }
+        lock(session, staging.table());
+        // Without a comment nobody drops it.
         session.run("COMMENT ON TABLE " + table + " IS " + literal(meaning));
     }
 
+    private static String key(String oid) {
+        return LOCKS + " + " + oid + "::bigint";
+    }
+
     @Override
-    public void begin(Session session, StagingTable staging, boolean isOverwriting) {
+    public void lock(Session session, TableName staging) {
+        session.run("SELECT pg_catalog.pg_advisory_lock("
+                + key("pg_catalog.to_regclass(" + literal(staging.sql()) + ")::pg_catalog.oid")
+                + ")");
+    }
+
+    @Override
+    public void dropAbandoned(Session session, TableName target, String schema) {
+        for (List<String> row : session.ask(3, "SELECT c.oid, c.relname,"
+                + " pg_catalog.obj_description(c.oid, 'pg_class')"
+                + " FROM pg_catalog.pg_class c"
+                + " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
+                + " WHERE n.nspname = " + literal(schema)
+                + " AND pg_catalog.starts_with(c.relname::text, "
+                + literal(target.unfinishedPrefix()) + ")"
+                + " AND pg_catalog.pg_has_role(c.relowner, 'USAGE')")) {
+            TableName left = new TableName(Dialect.POSTGRESQL, schema, row.get(1));
+            if (StagingTable.isMeaning(row.get(2), target)) {
+                dropUnlocked(session, left, row.get(0));
+            }
+        }
+    }
+
+    private static void dropUnlocked(Session session, TableName left, String oid) {
+        try {
+            session.run(BEGIN);
+            if (isTrue(session.ask(1, "SELECT pg_catalog.pg_try_advisory_xact_lock(" + key(oid)
+                    + ")").get(0).get(0))) {
+                endAttempts(session, left);
+                session.run("DROP TABLE " + left.sql());
+                LOG.info("dropped {}, which a driver has left that was killed", left.sql());
+            }
+            session.run("COMMIT");
+        } catch (DrayException failure) {
+            LOG.warn("{} is left of a driver that was killed, drop it: {}", left.sql(),
+                    failure.getMessage());
+            session.run("ROLLBACK");
+        }
+    }
+
+    /**
+     * The number of the transaction. The server still knows how it has ended when the staging table
+     * is gone, whoever has dropped it.
+     */
+    @Override
+    public String begin(Session session, StagingTable staging, boolean isOverwriting) {
         beginAlone(session, staging.table());
+        return session.ask(1, "SELECT pg_catalog.txid_current()").get(0).get(0);
     }
 
     private static void beginAlone(Session session, TableName table) {
         for (int i = 1;; i++) {
-            session.run("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;"
-                    + " SET LOCAL lock_timeout = '" + TRY + "'");
-            session.run("SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_locks"
-                    + " WHERE locktype = 'relation' AND mode = 'RowExclusiveLock'"
-                    + " AND database = (SELECT oid FROM pg_catalog.pg_database"
-                    + " WHERE datname = pg_catalog.current_database())"
-                    + " AND relation = pg_catalog.to_regclass(" + literal(table.sql())
-                    + ")::pg_catalog.oid");
+            session.run(BEGIN);
+            endAttempts(session, table);
             try {
                 session.run("LOCK TABLE " + table.sql() + " IN ACCESS EXCLUSIVE MODE;"
                         + " SET LOCAL lock_timeout TO DEFAULT");
@@ -155,6 +209,16 @@ final class PostgresWrites implements WriteStatements {
                 session.run("ROLLBACK");
             }
         }
+    }
+
+    /** Ends the sessions that write into a staging table. */
+    private static void endAttempts(Session session, TableName table) {
+        session.run("SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_locks"
+                + " WHERE locktype = 'relation' AND mode = 'RowExclusiveLock'"
+                + " AND database = (SELECT oid FROM pg_catalog.pg_database"
+                + " WHERE datname = pg_catalog.current_database())"
+                + " AND relation = pg_catalog.to_regclass(" + literal(table.sql())
+                + ")::pg_catalog.oid");
     }
 
     @Override
@@ -216,21 +280,28 @@ final class PostgresWrites implements WriteStatements {
     }
 
     @Override
-    public boolean isCommitted(Session session, StagingTable staging) {
+    public boolean isCommitted(Session session, StagingTable staging, String transaction) {
         try {
+            // It waits for the end of the transaction.
             session.run("DROP TABLE " + staging.table().sql());
             return false;
         } catch (DrayException failure) {
-            if (failure.sqlState().equals(NO_TABLE)) {
-                return true;
+            if (!failure.sqlState().equals(NO_TABLE)) {
+                throw failure;
             }
-            throw failure;
         }
+        String status = session.ask(1, "SELECT pg_catalog.txid_status(" + transaction + ")")
+                .get(0).get(0);
+        if (!COMMITTED.equals(status) && !ABORTED.equals(status)) {
+            throw new DrayException("the server does not know how the transaction " + transaction
+                    + " has ended");
+        }
+        return COMMITTED.equals(status);
     }
 
     @Override
-    public String signOfCommit(StagingTable staging) {
-        return "the table " + staging.table().sql() + " is gone";
+    public String signOfCommit(StagingTable staging, String transaction) {
+        return "SELECT txid_status(" + transaction + ") is 'committed'";
     }
 
     /** Nothing is left. */

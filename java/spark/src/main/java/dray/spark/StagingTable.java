@@ -16,10 +16,27 @@ import org.apache.spark.sql.types.StructType;
 record StagingTable(TableName table, List<Target.Column> columns, StructType data) {
     private static final String ATTEMPT = "dray_attempt";
     private static final String ROW = "dray_row";
+    private static final String OF_APPLICATION = "rows that Spark application ";
+    private static final String LOCKED = ", while its driver holds a lock";
 
     /** How its database is written. */
     WriteStatements statements() {
         return WriteStatements.of(table.dialect());
+    }
+
+    /** The comment of a staging table whose job holds its lock. */
+    static String meaning(String application, TableName target) {
+        return OF_APPLICATION + application + into(target);
+    }
+
+    /** Whether a comment is one of a staging table for a target. */
+    static boolean isMeaning(String comment, TableName target) {
+        return comment != null && comment.startsWith(OF_APPLICATION)
+                && comment.endsWith(into(target));
+    }
+
+    private static String into(TableName target) {
+        return " writes into " + target.sql() + LOCKED;
     }
 
     /** A column of its own, whose name no column of the data has in any case. */

@@ -34,6 +34,10 @@ final class WriteJob {
     private TableName unnamed;
     private Target target;
     private StagingTable staging;
+    /** Null until there is a staging table. */
+    private JobLock lock;
+    /** The transaction of the commit, as {@link WriteStatements#begin} names it. */
+    private String transaction;
 
     private WriteJob(DrayOptions options, StructType data, boolean isOverwriting, String existing,
             NewTable created) {
@@ -70,7 +74,9 @@ final class WriteJob {
 
     /** Creates the tables, and checks that the data's types fit. */
     StagingTable begin(String application) {
-        try (Session session = new Session(options)) {
+        Session session = null;
+        try {
+            session = new Session(options);
             if (created != null) {
                 unnamed = created.tableName().unfinished(created.tableName().schema());
                 created.create(session, options, unnamed);
@@ -81,16 +87,21 @@ final class WriteJob {
                     ? target.table().schema() : options.stagingSchema();
             TableName shown = created == null ? target.table() : created.tableName();
             StagingTable table = new StagingTable(shown.unfinished(schema), columns, data);
+            session.statements().dropAbandoned(session, shown, schema);
             staging = table;
-            session.statements().create(session, table, "rows that Spark application "
-                    + application + " writes into " + shown.sql());
+            session.statements().create(
+                    session, table, StagingTable.meaning(application, shown));
             // Types that don't fit fail here, before any row is sent.
             try (TableWriter none =
                     new TableWriter(options, table.table(), "append", table.rows())) {
                 none.end();
             }
+            lock = new JobLock(options, table, session);
             return table;
         } catch (Throwable failure) {
+            if (session != null) {
+                session.close();
+            }
             try {
                 abort();
             } catch (DrayException left) {
@@ -106,7 +117,7 @@ final class WriteJob {
         boolean isEnding = false;
         try (Session session = new Session(options)) {
             WriteStatements statements = session.statements();
-            statements.begin(session, staging, isOverwriting);
+            transaction = statements.begin(session, staging, isOverwriting);
             if (isOverwriting) {
                 statements.empty(session, target.table(), options.isTruncate());
             }
@@ -136,6 +147,7 @@ final class WriteJob {
         LOG.info("{} rows of {} tasks are in {}", expected, attempts.size(),
                 (created == null ? target.table() : created.tableName()).sql());
         clean();
+        unlock();
         staging = null;
         unnamed = null;
     }
@@ -146,13 +158,14 @@ final class WriteJob {
         // Whoever looks later must not find it changed by an abort.
         staging = null;
         try (Session session = new Session(options)) {
-            boolean isCommitted = session.statements().isCommitted(session, table);
+            boolean isCommitted =
+                    session.statements().isCommitted(session, table, transaction);
             staging = table;
             return isCommitted;
         } catch (DrayException second) {
             throw new DrayException("the commit has failed, and whether it was done nevertheless"
                     + " can't be found out: if "
-                    + table.statements().signOfCommit(table) + ", it was",
+                    + table.statements().signOfCommit(table, transaction) + ", it was",
                     failure);
         }
     }
@@ -167,8 +180,16 @@ final class WriteJob {
         }
     }
 
+    private void unlock() {
+        if (lock != null) {
+            lock.close();
+            lock = null;
+        }
+    }
+
     /** Drops what {@link #begin} has created. It may be called more than once. */
     void abort() {
+        unlock();
         if (staging == null && unnamed == null) {
             return;
         }

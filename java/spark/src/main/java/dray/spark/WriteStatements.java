@@ -23,14 +23,25 @@ interface WriteStatements {
     /** Refuses to empty a table if that can't be undone, or would change rows of other tables. */
     void checkEmptying(Session session, TableName table, boolean isTruncate);
 
-    /** Creates the staging table. Its comment is what it is for. */
+    /**
+     * Drops the staging tables for a target that drivers have left which were killed: those whose
+     * locks nobody has. What can't be dropped stays, and so does what tells of a commit.
+     */
+    void dropAbandoned(Session session, TableName target, String schema);
+
+    /** Creates the staging table and takes its lock. Its comment is what it is for. */
     void create(Session session, StagingTable staging, String meaning);
+
+    /** Takes the lock of a staging table, for the session. */
+    void lock(Session session, TableName staging);
 
     /**
      * Begins the transaction of a commit. Attempts that still write into the staging table, though
      * their rows don't count, lose their connections.
+     *
+     * @return what {@link #isCommitted} needs to know
      */
-    void begin(Session session, StagingTable staging, boolean isOverwriting);
+    String begin(Session session, StagingTable staging, boolean isOverwriting);
 
     /** Deletes the rows of the target. Until the end of the transaction nobody else adds any. */
     void empty(Session session, TableName target, boolean isTruncate);
@@ -45,10 +56,10 @@ interface WriteStatements {
     void mark(Session session, StagingTable staging);
 
     /** Whether a commit that got no answer was done. Waits for the end of its transaction. */
-    boolean isCommitted(Session session, StagingTable staging);
+    boolean isCommitted(Session session, StagingTable staging, String transaction);
 
     /** How a person can tell the same. */
-    String signOfCommit(StagingTable staging);
+    String signOfCommit(StagingTable staging, String transaction);
 
     /** Drops what a commit has left of the staging table. */
     void clean(DrayOptions options, StagingTable staging);
