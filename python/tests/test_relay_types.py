@@ -136,7 +136,11 @@ def test_advice_that_a_client_can_follow(postgres_source: dray.Connection) -> No
 def test_where_nonfinite_has_no_meaning(types: Types, tmp_path: Path) -> None:
     file = tmp_path / "notes.db"
     sqlite3.connect(file).close()
-    with relay(*sources(types=types.server.uri(DATABASE), notes=f"sqlite://{file}")) as server:
+    (tmp_path / "own.csv").write_text("a\n1\n")
+    with relay(
+        str(tmp_path / "own.csv"),
+        *sources(types=types.server.uri(DATABASE), notes=f"sqlite://{file}"),
+    ) as server:
         for name in ("", "notes"):
             with (
                 dray.connect(server.uri(name)) as connection,

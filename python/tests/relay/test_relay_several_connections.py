@@ -175,7 +175,7 @@ def test_how_a_source_was_read(
                 why = path(connection, "SELECT id FROM large ORDER BY id LIMIT 1")
                 assert "one connection: it " in why, why
         with dray.connect(server.uri("pg")) as connection:
-            assert "no extension dray" in path(connection, "SELECT 1")
+            assert "one connection: it does not read one table" in path(connection, "SELECT 1")
         with dray.connect(server.uri()) as connection:
             assert "source" not in path(connection, "SELECT 1")
 

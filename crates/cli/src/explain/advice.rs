@@ -158,8 +158,10 @@ fn mysql_advice(schema: &Schema, stats: &Stats) -> String {
     if decode > MOST {
         return format!("the client parses rows for {decode:.0} % of the time{several}");
     }
+    let waited = percent(receive, total).min(100.0);
     let first = percent(stats.first_chunk.as_secs_f64(), total);
-    if stats.chunks > 1 && first > MOST {
+    // Of one chunk, the time until it came is also that of its rows.
+    if first > MOST && (stats.chunks > 1 || waited < LARGE) {
         return format!(
             "running the query takes {first:.0} % of the time before the first rows come; the \
              transfer is not the bottleneck"
@@ -168,7 +170,6 @@ fn mysql_advice(schema: &Schema, stats: &Stats) -> String {
     // Of several connections both are sums.
     let values = schema.fields().len() as f64 * stats.rows as f64;
     let made = percent(values * MYSQL_VALUE_SECONDS, receive);
-    let waited = percent(receive, total).min(100.0);
     let what = format!("the client waits for rows for {waited:.0} % of the time");
     if made > MOST {
         return format!("{what}, about as long as a server takes to make them{several}");
