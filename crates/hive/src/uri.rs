@@ -191,9 +191,9 @@ mod tests {
         assert_eq!((params.host.as_str(), params.port), ("::1", 10_000));
         assert_eq!((params.user.as_str(), params.database), ("anonymous", None));
         assert_eq!(params.password, "anonymous");
+        assert_eq!(params.tls, Some(Authorities::System));
         let params = Params::parse("spark://reader@h/d").unwrap();
         assert_eq!((params.user.as_str(), params.password.as_str()), ("reader", "anonymous"));
-        assert_eq!(params.tls, Some(Authorities::System));
         let params = Params::parse("impala://h/?ssl_ca=%2Fca.pem&connect-timeout=2").unwrap();
         assert_eq!((params.port, params.connect_timeout), (21_050, Duration::from_secs(2)));
         assert_eq!(params.tls, Some(Authorities::File("/ca.pem".into())));
