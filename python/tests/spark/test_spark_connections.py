@@ -21,21 +21,21 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ORDERS = 100_000
-REFUSED = 'too many connections for role "few"'
+REFUSED = 'too many connections for role "limited"'
 
 
 @pytest.fixture
 def few(postgres: PostgresServer) -> Iterator[Callable[[int], None]]:
-    """Sets how many connections the role `few` may have, which reads and writes."""
+    """Sets how many connections the role `limited` may have, which reads and writes."""
     postgres.run(
         "DROP TABLE IF EXISTS target",
         "CREATE TABLE target (id bigint)",
-        "CREATE ROLE few LOGIN",
-        "GRANT ALL ON SCHEMA public TO few",
-        "GRANT ALL ON orders, target TO few",
+        "CREATE ROLE limited LOGIN",
+        "GRANT ALL ON SCHEMA public TO limited",
+        "GRANT ALL ON orders, target TO limited",
     )
-    yield lambda limit: postgres.run(f"ALTER ROLE few CONNECTION LIMIT {limit}")
-    postgres.run("DROP OWNED BY few", "DROP ROLE few")
+    yield lambda limit: postgres.run(f"ALTER ROLE limited CONNECTION LIMIT {limit}")
+    postgres.run("DROP OWNED BY limited", "DROP ROLE limited")
 
 
 def connected(postgres: PostgresServer) -> psycopg.Connection[Any]:
@@ -43,7 +43,7 @@ def connected(postgres: PostgresServer) -> psycopg.Connection[Any]:
 
     def connect() -> psycopg.Connection[Any] | None:
         try:
-            return psycopg.connect(postgres.uri(user="few"), autocommit=True)
+            return psycopg.connect(postgres.uri(user="limited"), autocommit=True)
         except psycopg.OperationalError as error:
             assert "too many connections" in str(error)
             return None
@@ -72,7 +72,7 @@ def test_two_scans_at_a_time(
     """Three connections are for two snapshots and one task, though two tasks run at a time."""
     few(3)
     frames = [
-        load(spark, postgres.uri(user="few"), dbtable="orders", numPartitions=8, pushDown="false")
+        load(spark, postgres.uri(user="limited"), dbtable="orders", numPartitions=8, pushDown="false")
         for _ in range(2)
     ]
     assert [partitions(frame.select("id")) for frame in frames] == [8, 8]
@@ -102,7 +102,7 @@ def test_tasks_that_write(
 
     found: list[object] = []
     frame = made_by(spark, 1000, make)
-    writer = run(lambda: save(frame, postgres.uri(user="few"), "target"), found)
+    writer = run(lambda: save(frame, postgres.uri(user="limited"), "target"), found)
     wait_for(lambda: len(list(tmp_path.glob("task *"))) == 2)
     with connected(postgres), connected(postgres):
         start = postgres.log_bytes()
@@ -118,7 +118,7 @@ def test_a_job_that_is_cancelled_while_it_waits(
 ) -> None:
     few(2)
     given = {"dbtable": "orders", "numPartitions": 2, "connectionWait": 3600}
-    frame = load(spark, postgres.uri(user="few"), **given).select("id")
+    frame = load(spark, postgres.uri(user="limited"), **given).select("id")
     with connected(postgres):
         start = postgres.log_bytes()
         failed: list[str] = []
@@ -132,12 +132,12 @@ def test_a_job_that_is_cancelled_while_it_waits(
 def test_a_user_of_mariadb(spark: SparkSession, maria: MariaServer) -> None:
     maria.run(
         "CREATE OR REPLACE USER few@localhost WITH MAX_USER_CONNECTIONS 1",
-        f"GRANT ALL ON {DATABASE}.* TO few@localhost",
+        f"GRANT ALL ON {DATABASE}.* TO limited@localhost",
     )
     url = f"mysql://few@localhost/{DATABASE}?socket={maria.socket}"
     frames = [load(spark, url, dbtable="orders", maxConnections=1) for _ in range(2)]
     held = pymysql.connect(
-        unix_socket=str(maria.socket), ssl_disabled=True, user="few", database=DATABASE
+        unix_socket=str(maria.socket), ssl_disabled=True, user="limited", database=DATABASE
     )
     found: list[object] = []
     with contextlib.closing(held):

@@ -83,9 +83,8 @@ final class PostgresWrites implements WriteStatements {
     @Override
     public void checkEmptying(Session session, TableName table, boolean isTruncate) {
         String oid = "pg_catalog.to_regclass(" + literal(table.sql()) + ")::pg_catalog.oid";
-        for (List<String> row : session.ask(2, "SELECT relkind,"
-                + " pg_catalog.has_any_column_privilege(oid, 'SELECT')"
-                + " FROM pg_catalog.pg_class WHERE oid = " + oid)) {
+        for (List<String> row : session.ask(
+                1, "SELECT relkind FROM pg_catalog.pg_class WHERE oid = " + oid)) {
             if (row.get(0).equals(VIEW)) {
                 throw new DrayException(table.sql() + " is a view: overwrite the table behind it");
             }
@@ -93,11 +92,6 @@ final class PostgresWrites implements WriteStatements {
                 throw new DrayException(table.sql() + " is a foreign table, which can't be locked"
                         + " against other writers: overwrite the table behind it (or give option"
                         + " truncate, if the foreign server can)");
-            }
-            if (!isTruncate && !isTrue(row.get(1))) {
-                throw new DrayException("overwriting " + table.sql() + " needs the privilege"
-                        + " SELECT, to see that no row stays: grant it (or give option truncate,"
-                        + " which needs TRUNCATE alone)");
             }
         }
         if (!isTruncate) {
