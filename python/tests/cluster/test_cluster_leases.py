@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -38,7 +39,7 @@ def reading_has_ended(spark: SparkSession) -> bool:
 
 
 def test_a_part_is_read_again_after_the_lease(
-    cluster: Cluster, spark: SparkSession, database: Source
+    cluster: Cluster, spark: SparkSession, database: Source, tmp_path: Path
 ) -> None:
     """An executor is lost with what it has read, when the snapshot is gone. Its parts can't come
     from another one.
@@ -48,13 +49,18 @@ def test_a_part_is_read_again_after_the_lease(
         # Two tasks have read everything before they wait in the next stage.
         read = database.load(spark, numPartitions=4, lease=LEASE_S + 7).repartition(2, "id")
 
+        # Only the first time, whatever makes Spark try again.
+        waited = str(tmp_path)
+
         def wait(rows):  # type: ignore[no-untyped-def]
+            import pathlib
             import time
 
             from pyspark import TaskContext
 
-            task = TaskContext.get()
-            if task.attemptNumber() == 0 and task.stageAttemptNumber() == 0:
+            mark = pathlib.Path(waited, str(TaskContext.get().partitionId()))
+            if not mark.exists():
+                mark.touch()
                 time.sleep(30)
             return [(row.id, row.amount) for row in rows]
 
