@@ -136,7 +136,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Lines:
-    """Lines as they are."""
+    """Lines as they are. In Markdown, one that is too long goes on as in a shell."""
 
     texts: Sequence[str]
 
@@ -144,7 +144,8 @@ class Lines:
         return f"<pre>{escape(chr(10).join(self.texts))}</pre>"
 
     def markdown(self) -> str:
-        return "\n".join(f"    {text}" for text in self.texts)
+        lines = (" \\\n".join(filled(text, "", "  ", COLUMNS_MAX - 2)) for text in self.texts)
+        return "\n".join(["```", *lines, "```"])
 
 
 Block = Heading | Paragraph | Items | Table | Picture | Lines
@@ -170,9 +171,13 @@ def plain(text: str) -> str:
 
 
 def wrapped(text: str, first: str = "", others: str = "") -> str:
-    return textwrap.fill(
-        plain(text),
-        COLUMNS_MAX,
+    return "\n".join(filled(plain(text), first, others))
+
+
+def filled(text: str, first: str, others: str, columns: int = COLUMNS_MAX) -> list[str]:
+    return textwrap.wrap(
+        text,
+        columns,
         initial_indent=first,
         subsequent_indent=others,
         break_long_words=False,

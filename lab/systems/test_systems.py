@@ -212,7 +212,7 @@ def test_reports_are_written_beside_the_results(tmp_path: Path) -> None:
     assert encoded in rows
     assert ["All: Hive", "a \\| b", "lineitem local"] in rows
     assert [ABSENT[0][0], ABSENT[0][1], ""] in rows
-    assert "    bench" in lines
+    assert "bench" in lines
 
 
 def test_bytes_of_dbms_x(tmp_path: Path) -> None:

@@ -72,7 +72,9 @@ def test_two_scans_at_a_time(
     """Three connections are for two snapshots and one task, though two tasks run at a time."""
     few(3)
     frames = [
-        load(spark, postgres.uri(user="limited"), dbtable="orders", numPartitions=8, pushDown="false")
+        load(
+            spark, postgres.uri(user="limited"), dbtable="orders", numPartitions=8, pushDown="false"
+        )
         for _ in range(2)
     ]
     assert [partitions(frame.select("id")) for frame in frames] == [8, 8]
