@@ -1,7 +1,7 @@
 //! Sockets to a server: plain TCP, TLS, Unix.
 
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -103,6 +103,16 @@ impl Socket {
     /// Whether the server is on this host, and nobody else can read along.
     pub fn is_unix(&self) -> bool {
         matches!(self.0, Stream::Unix(_))
+    }
+
+    /// Ends the connection in both directions, so that the server sees it, too. What fails has
+    /// ended already.
+    pub fn shut_down(&self) {
+        let _ = match &self.0 {
+            Stream::Unix(stream) => stream.stream().shutdown(Shutdown::Both),
+            Stream::Tcp(stream) => stream.stream().shutdown(Shutdown::Both),
+            Stream::Tls(stream) => stream.sock.stream().shutdown(Shutdown::Both),
+        };
     }
 
     /// The stream of TCP, which may carry TLS.

@@ -108,6 +108,14 @@ impl Connection {
     }
 }
 
+impl Connection {
+    /// Lets the server end a session that was given up, and with it its locks and its place among
+    /// the user's connections.
+    pub(super) fn shut_down(&self) {
+        self.session.stream().socket().shut_down();
+    }
+}
+
 impl Cancellable for Connection {
     type Error = MysqlError;
     type Canceller = Canceller;
@@ -143,6 +151,7 @@ impl Cancellable for Connection {
 
     fn break_off(&mut self) {
         self.session.break_off();
+        self.shut_down();
     }
 
     fn wait_ended(why: &str) -> MysqlError {

@@ -362,6 +362,7 @@ impl Writer<'_> {
         };
         // What the server refuses here it would refuse another connection, too.
         if !cleared && self.source.connection.session.is_broken() {
+            self.source.connection.shut_down();
             let endpoint = &self.source.connection.endpoint;
             let mut other = several::connect(&look, |waits| endpoint.connect(waits));
             // The broken connection may still count for the limit of a user's connections.
