@@ -119,9 +119,11 @@ def test_a_job_that_is_cancelled_while_it_waits(
     spark: SparkSession, postgres: PostgresServer, few: Callable[[int], None]
 ) -> None:
     few(2)
-    # Checks of what is pushed down would need one more, and the driver would wait.
-    given = {"dbtable": "orders", "numPartitions": 2, "connectionWait": 3600, "pushDown": "false"}
+    given = {"dbtable": "orders", "numPartitions": 2, "connectionWait": 3600}
     frame = load(spark, postgres.uri(user="limited"), **given).select("id")
+    # To plan takes both connections. Of them the snapshot keeps one, and somebody else has the
+    # other one before the tasks begin.
+    assert partitions(frame) == 2
     with connected(postgres):
         start = postgres.log_bytes()
         failed: list[str] = []
