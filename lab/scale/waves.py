@@ -29,11 +29,11 @@ from lab.scale.reach import (
 TABLE_GB = 1000.0
 #: From asking for a part until its first bytes: docs/scale.md.
 FILES_PART_S = 0.15
-POSTGRES_PART_S = 0.02
+POSTGRES_PART_S = 0.01
 #: Parts of row groups or ranges of blocks are not of one size.
 SPREAD = 0.2
-#: A byte in the store's Parquet files for one of Arrow: lab/reports/2026-11-encodings.md.
-STORED = 0.2
+#: A byte in the store's Parquet files for one of Arrow: lineitem, as its generator writes it.
+STORED = 0.23
 NETWORKS = (10, 100)
 PARTS = (100, 1_000, 16_000)
 
