@@ -6,7 +6,7 @@ Executors of one core take parts in turn. A part first waits, then its bytes flo
 of what it shares with the other parts that flow: its server's processors and network, and the store
 behind the servers. No part is faster than one processor of its server, its executor's network, and
 what an executor decodes. The constants are those of `reach.py`, and were measured on two
-processors; what stores reach is an assumption.
+processors. What stores reach is an assumption, and so is that files are read as fast as memory.
 """
 
 from __future__ import annotations
